@@ -1,0 +1,70 @@
+"""Rookery: many copies of a fragile environment at once, training that goes on when they break, at full speed.
+
+Names are imported when they are used; ``import rookery`` loads neither torch nor a simulator.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Pool": "rookery.pool.pool",
+    "Batch": "rookery.pool.batch",
+    "PoolOptions": "rookery.spec.options",
+    "EnvSpec": "rookery.spec.env",
+    "Autoreset": "rookery.spec.autoreset",
+    "current_slot": "rookery.spec.context",
+    "RookeryError": "rookery.errors",
+    "ConfigError": "rookery.errors",
+    "UsageError": "rookery.errors",
+    "ClosedError": "rookery.errors",
+    "WorkerError": "rookery.errors",
+    "WorkerStartError": "rookery.errors",
+    "WorkerCrashedError": "rookery.errors",
+    "WorkerHungError": "rookery.errors",
+    "EnvRaisedError": "rookery.errors",
+    "BadDataError": "rookery.errors",
+    "PoolExhaustedError": "rookery.errors",
+    "TransportError": "rookery.errors",
+    "CheckpointError": "rookery.errors",
+    "Fault": "rookery.errors",
+}
+
+__all__ = ["__version__", *_HOMES]
+
+if TYPE_CHECKING:
+    from rookery.errors import (
+        BadDataError,
+        CheckpointError,
+        ClosedError,
+        ConfigError,
+        EnvRaisedError,
+        Fault,
+        PoolExhaustedError,
+        RookeryError,
+        TransportError,
+        UsageError,
+        WorkerCrashedError,
+        WorkerError,
+        WorkerHungError,
+        WorkerStartError,
+    )
+    from rookery.pool.batch import Batch
+    from rookery.pool.pool import Pool
+    from rookery.spec.autoreset import Autoreset
+    from rookery.spec.context import current_slot
+    from rookery.spec.env import EnvSpec
+    from rookery.spec.options import PoolOptions
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'rookery' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

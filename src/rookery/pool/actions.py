@@ -1,0 +1,68 @@
+"""Actions from the learner into the slab, checked once per batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rookery.errors import UsageError
+from rookery.spec.arrays import Leaf, Node, assemble, leaves, split
+from rookery.transport.control import Control
+from rookery.transport.mailbox import TO_WORKER, Mailbox
+
+
+class ActionWriter:
+    """Writes batches of actions; remembers nothing that is not in the slab."""
+
+    def __init__(
+        self, node: Node, space: Any, arrays: Mapping[str, npt.NDArray[Any]], control: Control, mail: Mailbox, slots: int
+    ) -> None:
+        self._node, self._space, self._control, self._mail = node, space, control, mail
+        self._rows = {leaf.name: arrays[f"action:{leaf.name}"] for leaf in leaves(node) if leaf.dtype}
+        self._by_mail = any(leaf.dtype is None for leaf in leaves(node))
+        self._all = np.arange(slots)
+        self._plain = self._rows[node.name] if isinstance(node, Leaf) and node.dtype else None
+
+    def write_all(self, actions: Any) -> None:
+        """One action per slot, in order."""
+        if self._plain is not None:
+            array = actions if isinstance(actions, np.ndarray) else np.asarray(actions)
+            if array.shape != self._plain.shape:
+                self._refuse(array.shape, self._plain.shape)
+            self._plain[...] = array
+        else:
+            self.write(actions, self._all)
+
+    def write(self, actions: Any, slots: npt.NDArray[np.int64]) -> None:
+        """One action per entry of ``slots``."""
+        if self._by_mail:
+            self._post(actions, slots)
+            return
+        for leaf, value in split(self._node, actions):
+            rows, array = self._rows[leaf.name], np.asarray(value)
+            wanted = (len(slots), *leaf.shape)
+            if array.shape != wanted:
+                self._refuse(array.shape, wanted, leaf)
+            rows[slots] = array
+
+    def last(self, slot: int) -> Any:
+        """The action last given to a slot, for reports."""
+        if self._by_mail:
+            return None
+        return assemble(self._node, lambda leaf: self._rows[leaf.name][slot].tolist())
+
+    def _post(self, actions: Any, slots: npt.NDArray[np.int64]) -> None:
+        """Actions that are no arrays (Text, Graph, Sequence): a sequence with one action per slot, by mailbox."""
+        if len(actions) != len(slots):
+            raise UsageError(f"{len(actions)} actions for {len(slots)} slots; give one action per slot")
+        for slot, action in zip(slots.tolist(), actions, strict=True):
+            self._control.ask_bytes[slot] = self._mail.put(slot, TO_WORKER, action)
+
+    def _refuse(self, got: tuple[int, ...], wanted: tuple[int, ...], leaf: Leaf | None = None) -> None:
+        where = f" for {leaf.name!r}" if leaf is not None and leaf.path else ""
+        raise UsageError(
+            f"actions{where} have shape {got}, expected {wanted}: one action of {self._space} per slot, rows first"
+        )

@@ -1,0 +1,128 @@
+"""The desk: what each slot's next row will be when something is wrong with it.
+
+A slot is LIVE until its episode dies. Then, in this order, the learner sees: one *fault row* (truncated, masked), any
+number of *waiting rows* (masked, only while a synchronous batch cannot wait longer), and one *fresh row* (masked, the
+first observation of a new episode). Every row from the fault to the fresh one has ``valid=False``; so a valid row is
+always a true transition from the row before it.
+
+Pure bookkeeping over two small arrays; the pool does the sending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from rookery.spec.phase import Op
+
+
+class Life(IntEnum):
+    """Where a slot stands."""
+
+    LIVE = 0
+    LOST = 1  # the episode died; the fault row is still owed
+    FRESH = 2  # the fault row was handed out; a new episode is owed
+    OUT = 3  # quarantined
+
+
+class Verdict(IntEnum):
+    """What the row now being produced is."""
+
+    TRUE = 0  # the worker's own
+    FAULT = 1  # the episode ended here
+    WAITING = 2  # nothing happened
+    FRESH = 3  # first observation after a fault: masked
+    RENEWED = 4  # first observation after an asked reset or a recycling: valid
+
+
+class Desk:
+    """State and verdict per slot."""
+
+    def __init__(self, slots: int) -> None:
+        self.life: npt.NDArray[np.uint8] = np.zeros(slots, np.uint8)
+        self.verdict: npt.NDArray[np.uint8] = np.zeros(slots, np.uint8)
+        self._renew: npt.NDArray[np.bool_] = np.zeros(slots, np.bool_)
+        self.troubled = False
+
+    def ask(self, slots: Sequence[int]) -> list[Op]:
+        """What to ask of a group's slots now; sets their verdicts. All ``NONE``: the parent answers by itself."""
+        owes_fault = any(self.life[s] == Life.LOST for s in slots)
+        return [self._ask_one(s, owes_fault) for s in slots]
+
+    def _ask_one(self, slot: int, owes_fault: bool) -> Op:
+        life = Life(int(self.life[slot]))
+        if life is Life.LIVE:
+            return self._answer(slot, Verdict.TRUE, Op.STEP)
+        if life is Life.LOST:
+            self.life[slot] = Life.FRESH
+            return self._answer(slot, Verdict.FAULT, Op.NONE)
+        if life is Life.FRESH and not owes_fault:
+            return self._answer(slot, Verdict.RENEWED if self._renew[slot] else Verdict.FRESH, Op.RESET)
+        return self._answer(slot, Verdict.WAITING, Op.NONE)
+
+    def _answer(self, slot: int, verdict: Verdict, op: Op) -> Op:
+        self.verdict[slot] = verdict
+        return op
+
+    def worker_died(self, open_slots: Sequence[int], ops: Sequence[int], idle_slots: Iterable[int]) -> bool:
+        """A group's worker is gone. Returns whether the open request is answered now (else a new generation does it).
+
+        A request that only wanted resets is left open: the next generation serves it.
+        """
+        self.troubled = True
+        for slot in idle_slots:
+            if self.life[slot] == Life.LIVE:
+                self.life[slot] = Life.LOST
+        if not open_slots:
+            return False
+        cut = any(op in (Op.STEP, Op.CALL) for op in ops)
+        for slot, op in zip(open_slots, ops, strict=True):
+            if self.life[slot] == Life.OUT:
+                continue
+            if op in (Op.STEP, Op.CALL):
+                self.verdict[slot], self.life[slot] = Verdict.FAULT, Life.FRESH
+                self._renew[slot] = False
+            elif cut and op == Op.RESET:
+                self.verdict[slot], self.life[slot] = Verdict.WAITING, Life.FRESH
+        return cut
+
+    def slot_broke(self, slot: int) -> None:
+        """The slot's environment failed and its worker lives."""
+        self.troubled = True
+        fresh = self.verdict[slot] in (Verdict.FRESH, Verdict.WAITING)
+        self.verdict[slot] = Verdict.WAITING if fresh else Verdict.FAULT
+        self.life[slot] = Life.FRESH
+
+    def wait_longer(self, slots: Iterable[int]) -> None:
+        """A synchronous batch goes on without these."""
+        for slot in slots:
+            self.verdict[slot] = Verdict.WAITING
+
+    def renew(self, slots: Iterable[int], valid: bool) -> None:
+        """A new episode is wanted on purpose (a reset, a recycling); ``valid``: its first row counts as a true one."""
+        self.troubled = True
+        for slot in slots:
+            if self.life[slot] != Life.OUT:
+                self.life[slot] = Life.FRESH
+                self._renew[slot] = valid
+
+    def quarantine(self, slot: int) -> None:
+        """The slot stays out."""
+        self.troubled = True
+        self.life[slot] = Life.OUT
+
+    def handed_out(self, slots: npt.NDArray[np.int64], is_up: Iterable[bool]) -> None:
+        """These rows go to the learner: fresh ones are alive again, unless their worker died meanwhile."""
+        for slot, up in zip(slots, is_up, strict=True):
+            if self.life[slot] == Life.FRESH and self.verdict[slot] in (Verdict.FRESH, Verdict.RENEWED):
+                self.life[slot] = Life.LIVE if up else Life.LOST
+                self._renew[slot] = False
+        self.troubled = bool(self.life.any())
+
+    def masked(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Rows that carry no true transition."""
+        verdicts = self.verdict[slots]
+        return (verdicts != Verdict.TRUE) & (verdicts != Verdict.RENEWED)

@@ -1,0 +1,113 @@
+"""Puts together what is known about a fault: control words, last words, the log's end, the way the process ended.
+
+Reads only; the dead worker's memory and letters are still there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rookery.errors import Fault
+from rookery.spec.phase import Phase
+from rookery.supervise.exits import Ending
+
+TAIL_BYTES = 6000
+"""Enough for a Python stack of a few threads and the lines before it."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where and when something went wrong."""
+
+    worker: int
+    generation: int
+    pid: int | None
+    slots: tuple[int, ...]
+    culprit: int | None
+    phase: Phase
+    seed: int | None
+    last_action: Any
+    log: Path
+    log_from: int
+
+
+def log_tail(path: Path, start: int = 0) -> str:
+    """The end of a log, from ``start`` at the earliest."""
+    try:
+        with path.open("rb") as log:
+            size = os.fstat(log.fileno()).st_size
+            begin = start if start <= size else 0  # the log was cut short in between
+            log.seek(max(begin, size - TAIL_BYTES))
+            return log.read().decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def crashed(scene: Scene, ending: Ending, rss_bytes: int, limit_bytes: int) -> Fault:
+    """The process is gone and nobody asked it to go."""
+    summary = ending.describe(rss_bytes, limit_bytes) + f" during {scene.phase.name.lower()}"
+    return _fault("crashed", summary, scene, ending=ending, advice=ending.advice)
+
+
+def hung(scene: Scene, late_s: float, limit_s: float) -> Fault:
+    """The phase took too long; the stack is at the end of the log."""
+    name = scene.phase.name.lower()
+    doing = "did not answer a request" if scene.phase is Phase.IDLE else f"hung in {name}"
+    key = "step" if scene.phase is Phase.IDLE else name
+    advice = f"the stack shows where; if it is only slow, raise {key}_timeout_s"
+    return _fault("hung", f"{doing} for {limit_s + late_s:.1f} s (limit {limit_s:g} s)", scene, advice=advice)
+
+
+def never_started(scene: Scene, words: Mapping[str, Any] | None, cause: Fault, attempts: int) -> Fault:
+    """No environment of this worker ever gave an observation."""
+    tried = f"{attempts} start{'s' if attempts > 1 else ''}"
+    if words is None:
+        return _fault("start", f"never started: {cause.summary}", scene, ending=_ending(cause), advice=cause.advice, tried=tried)
+    summary = f"never started: {words['summary']} during {words['phase']}"
+    advice = "this is most likely a mistake in the environment's settings; the traceback names the line"
+    return _fault("start", summary, scene, advice=advice, tried=tried, traceback=words["traceback"])
+
+
+def raised(kind: str, scene: Scene, words: Mapping[str, Any]) -> Fault:
+    """The environment raised, or returned what its space does not allow."""
+    verb = "raised" if kind == "raised" else "returned bad data:"
+    advice = (
+        "the traceback is the environment's own"
+        if kind == "raised"
+        else "correct the environment's spaces or its data; check='shape' accepts NaN"
+    )
+    return _fault(kind, f"{verb} {words['summary']} in {words['phase']}", scene, advice=advice, traceback=words["traceback"])
+
+
+def lost_with_keeper(scene: Scene) -> Fault:
+    """The keeper died and took all workers along."""
+    advice = "somebody killed the keeper, or the system ran out of memory; see `dmesg`"
+    return _fault("crashed", "ended together with the keeper of all workers", scene, advice=advice)
+
+
+def _ending(fault: Fault) -> Ending:
+    return Ending(fault.signal, fault.exit_code)
+
+
+def _fault(kind: str, summary: str, scene: Scene, ending: Ending | None = None, **more: str) -> Fault:
+    return Fault(
+        kind=kind,
+        summary=summary,
+        slots=scene.slots,
+        worker=scene.worker,
+        generation=scene.generation,
+        phase=scene.phase.name.lower(),
+        culprit=scene.culprit,
+        pid=scene.pid,
+        signal=ending.signal if ending else None,
+        exit_code=ending.exit_code if ending else None,
+        seed=scene.seed,
+        last_action=scene.last_action,
+        stderr_tail=log_tail(scene.log, scene.log_from),
+        log_path=str(scene.log),
+        **more,
+    )

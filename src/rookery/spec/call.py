@@ -1,0 +1,28 @@
+"""A call into environments from outside the step: a method, an attribute, a frame, a question about wrappers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+VERBS = ("call", "get", "set", "render", "is_wrapped")
+
+
+@dataclass(frozen=True)
+class CallRequest:
+    """What to do: ``call`` a method (or read an attribute), ``get`` or ``set`` one, ``render``, or ``is_wrapped``."""
+
+    verb: str
+    name: str = ""
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CallResult:
+    """The value, or the exception's text; an error in a call is the caller's and does not cut the episode."""
+
+    value: Any = None
+    error: str = ""
+    traceback: str = ""

@@ -1,0 +1,56 @@
+"""Small numbers that parent and workers share: phases, operations, statuses, attention bits.
+
+The native loop knows the same numbers; ``bell.h`` and ``worker/_native.c`` name them again in C.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, IntFlag
+
+
+class Phase(IntEnum):
+    """What a worker is doing, stamped by the loop that does it."""
+
+    IDLE = 0
+    IMPORT = 1
+    CONSTRUCT = 2
+    RESET = 3
+    STEP = 4
+    CALL = 5
+    RESTORE = 6
+    CLOSE = 7
+
+
+class Stage(IntEnum):
+    """How far a worker's start has come."""
+
+    NONE = 0
+    HELLO = 1
+    READY = 2
+    FAILED = 3
+
+
+class Op(IntEnum):
+    """What the parent asks of one slot in a request."""
+
+    NONE = 0
+    STEP = 1
+    RESET = 2
+    CALL = 3
+
+
+class Status(IntEnum):
+    """How a slot answered."""
+
+    OK = 0
+    RAISED = 1
+    BAD_DATA = 2
+
+
+class Attention(IntFlag):
+    """Why the parent must look closer at a group's answer; zero means the fast path is enough."""
+
+    NONE = 0
+    MAIL = 1
+    ENDED = 2
+    FAULT = 4

@@ -1,0 +1,278 @@
+/* The parent's side of the exchange: post requests to groups, wait until enough of them are answered.
+ *
+ * Twin of exchange.PyCaller and equal in behaviour; test_exchange.py runs the same tests over both. This module knows
+ * groups and workers by number, nothing of environments, faults or policy.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdlib.h>
+#include <string.h>
+#include "bell.h"
+
+/* One round is eight looks and a sched_yield. Yielding is what lets three processes share two cores: a plain spin keeps
+ * the worker that should answer off the core. */
+#define LOOKS_PER_ROUND 8
+
+typedef struct {
+    PyObject_HEAD
+    Py_buffer parent, from_worker, group, bells, worker_of;
+    int held;              /* how many of the buffers above are held */
+    uint8_t *inflight;     /* private to the parent: asked and not yet handed out */
+    uint8_t *claimed;      /* scratch of post() */
+    Py_ssize_t groups, workers;
+    Py_ssize_t inflight_count;
+    int own_fd, extra_fd;
+    long rounds;
+} Caller;
+
+static inline uint32_t *line(const Py_buffer *b, Py_ssize_t i) { return (uint32_t *)b->buf + i * WORDS; }
+
+static int take(Py_buffer *b, PyObject *o, int *held) {
+    if (PyObject_GetBuffer(o, b, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) return -1;
+    ++*held;
+    return 0;
+}
+
+static int Caller_init(Caller *self, PyObject *args, PyObject *kwds) {
+    static char *names[] = {"parent", "from_worker", "group", "bells", "worker_of", "own_fd", "extra_fd", "rounds", NULL};
+    PyObject *parent, *from_worker, *group, *bells, *worker_of;
+    if (!PyArg_ParseTupleAndKeywords(args, kwds, "OOOOOiil", names, &parent, &from_worker, &group, &bells, &worker_of,
+                                     &self->own_fd, &self->extra_fd, &self->rounds))
+        return -1;
+    if (self->held) { PyErr_SetString(PyExc_RuntimeError, "Caller is initialised once"); return -1; }
+    if (take(&self->parent, parent, &self->held) || take(&self->from_worker, from_worker, &self->held) ||
+        take(&self->group, group, &self->held) || take(&self->bells, bells, &self->held) ||
+        take(&self->worker_of, worker_of, &self->held))
+        return -1;
+    self->groups = self->worker_of.len / (Py_ssize_t)sizeof(int32_t);
+    self->workers = self->bells.len / (Py_ssize_t)sizeof(int32_t);
+    if (self->group.len < self->groups * WORDS * 4 || self->from_worker.len < self->workers * WORDS * 4) {
+        PyErr_SetString(PyExc_ValueError, "control segment smaller than its groups and workers");
+        return -1;
+    }
+    self->inflight = calloc((size_t)self->groups + 1, 1);
+    self->claimed = calloc((size_t)self->workers + 1, 1);
+    if (!self->inflight || !self->claimed) { PyErr_NoMemory(); return -1; }
+    return 0;
+}
+
+static void Caller_dealloc(Caller *self) {
+    Py_buffer *all[] = {&self->parent, &self->from_worker, &self->group, &self->bells, &self->worker_of};
+    for (int i = 0; i < self->held; i++) PyBuffer_Release(all[i]);
+    free(self->inflight);
+    free(self->claimed);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static inline void ring_worker(Caller *self, Py_ssize_t w) {
+    if (LOAD(line(&self->from_worker, w) + FROM_ASLEEP)) ring(((int32_t *)self->bells.buf)[w]);
+}
+
+static inline void send_group(Caller *self, Py_ssize_t g) {
+    uint32_t *words = line(&self->group, g);
+    if (!self->inflight[g]) { self->inflight[g] = 1; self->inflight_count++; }
+    STORE(words + GROUP_SENT, words[GROUP_SENT] + 1);
+}
+
+static PyObject *Caller_post_all(Caller *self, PyObject *noargs) {
+    for (Py_ssize_t g = 0; g < self->groups; g++) send_group(self, g);
+    for (Py_ssize_t w = 0; w < self->workers; w++) ring_worker(self, w);
+    Py_RETURN_NONE;
+}
+
+static int valid_group(Caller *self, Py_ssize_t g) {
+    if (g >= 0 && g < self->groups) return 1;
+    if (!PyErr_Occurred()) PyErr_Format(PyExc_IndexError, "group %zd of %zd", g, self->groups);
+    return 0;
+}
+
+static PyObject *Caller_post(Caller *self, PyObject *list) {
+    PyObject *items = PySequence_Fast(list, "groups must be a sequence");
+    if (!items) return NULL;
+    memset(self->claimed, 0, (size_t)self->workers);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items); i++) {
+        Py_ssize_t g = PyLong_AsSsize_t(PySequence_Fast_GET_ITEM(items, i));
+        if (!valid_group(self, g)) { Py_DECREF(items); return NULL; }
+        send_group(self, g);
+        self->claimed[((int32_t *)self->worker_of.buf)[g]] = 1;
+    }
+    Py_DECREF(items);
+    for (Py_ssize_t w = 0; w < self->workers; w++)
+        if (self->claimed[w]) ring_worker(self, w);
+    Py_RETURN_NONE;
+}
+
+/* The parent answers this group itself: nothing is asked, so SENT == DONE already and it counts as ready at once. */
+static PyObject *Caller_answer(Caller *self, PyObject *arg) {
+    Py_ssize_t g = PyLong_AsSsize_t(arg);
+    if (!valid_group(self, g)) return NULL;
+    if (!self->inflight[g]) { self->inflight[g] = 1; self->inflight_count++; }
+    Py_RETURN_NONE;
+}
+
+/* The group's worker is dead and reaped: its DONE word now belongs to the parent, which closes the open request. */
+static PyObject *Caller_settle(Caller *self, PyObject *arg) {
+    Py_ssize_t g = PyLong_AsSsize_t(arg);
+    if (!valid_group(self, g)) return NULL;
+    uint32_t *words = line(&self->group, g);
+    STORE(words + GROUP_ATTENTION, 0);
+    STORE(words + GROUP_DONE, words[GROUP_SENT]);
+    Py_RETURN_NONE;
+}
+
+static inline int is_ready(Caller *self, Py_ssize_t g) {
+    uint32_t *words = line(&self->group, g);
+    return self->inflight[g] && LOAD(words + GROUP_DONE) == words[GROUP_SENT];
+}
+
+static Py_ssize_t count_ready(Caller *self) {
+    Py_ssize_t n = 0;
+    for (Py_ssize_t g = 0; g < self->groups; g++) n += is_ready(self, g);
+    return n;
+}
+
+static Py_ssize_t wait_ready(Caller *self, Py_ssize_t need, int64_t timeout_ns) {
+    Py_ssize_t n;
+    for (long r = 0; r < self->rounds; r++) {
+        for (int i = 0; i < LOOKS_PER_ROUND; i++) {
+            if ((n = count_ready(self)) >= need) return n;
+            cpu_relax();
+        }
+        sched_yield();
+    }
+    uint32_t *parent = (uint32_t *)self->parent.buf;
+    uint32_t completed = LOAD(parent + PARENT_COMPLETED);
+    if ((n = count_ready(self)) >= need) return n;
+    /* COMPLETED was read before counting, so the target can only be too early, never too late. */
+    STORE(parent + PARENT_WAKE_AT, completed + (uint32_t)(need - n));
+    STORE(parent + PARENT_ASLEEP, 1);
+    if ((n = count_ready(self)) < need) {
+        struct pollfd fds[2] = {{self->own_fd, POLLIN, 0}, {self->extra_fd, POLLIN, 0}};
+        int ms = (int)((timeout_ns + 999999) / 1000000);
+        poll(fds, self->extra_fd >= 0 ? 2 : 1, ms);
+        if (fds[0].revents) drain(self->own_fd);
+        n = count_ready(self);
+    }
+    STORE(parent + PARENT_ASLEEP, 0);
+    return n;
+}
+
+/* wait(need, timeout_ns) -> how many inflight groups are ready; fewer than need after the time, a signal, or news on
+ * the extra descriptor. Never loops: the caller looks at the world between two waits. */
+static PyObject *Caller_wait(Caller *self, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 2) { PyErr_SetString(PyExc_TypeError, "wait(need, timeout_ns)"); return NULL; }
+    Py_ssize_t need = PyLong_AsSsize_t(args[0]);
+    int64_t timeout_ns = PyLong_AsLongLong(args[1]);
+    if (PyErr_Occurred()) return NULL;
+    Py_ssize_t n = count_ready(self);
+    if (n < need) {
+        Py_BEGIN_ALLOW_THREADS
+        n = wait_ready(self, need, timeout_ns);
+        Py_END_ALLOW_THREADS
+        if (PyErr_CheckSignals()) return NULL;
+    }
+    return PyLong_FromSsize_t(n);
+}
+
+/* collect_all() -> attention bits of all groups together; every group is handed out. */
+static PyObject *Caller_collect_all(Caller *self, PyObject *noargs) {
+    uint32_t attention = 0;
+    for (Py_ssize_t g = 0; g < self->groups; g++) attention |= line(&self->group, g)[GROUP_ATTENTION];
+    memset(self->inflight, 0, (size_t)self->groups);
+    self->inflight_count = 0;
+    return PyLong_FromUnsignedLong(attention);
+}
+
+/* collect(need, start) -> (groups, attention): up to need ready groups, looking round from start; they are handed out. */
+static PyObject *Caller_collect(Caller *self, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 2) { PyErr_SetString(PyExc_TypeError, "collect(need, start)"); return NULL; }
+    Py_ssize_t need = PyLong_AsSsize_t(args[0]), start = PyLong_AsSsize_t(args[1]);
+    if (PyErr_Occurred()) return NULL;
+    PyObject *out = PyList_New(0);
+    if (!out) return NULL;
+    uint32_t attention = 0;
+    for (Py_ssize_t q = 0; q < self->groups && PyList_GET_SIZE(out) < need; q++) {
+        Py_ssize_t g = (start + q) % self->groups;
+        if (!is_ready(self, g)) continue;
+        PyObject *number = PyLong_FromSsize_t(g);
+        if (!number || PyList_Append(out, number) < 0) { Py_XDECREF(number); Py_DECREF(out); return NULL; }
+        Py_DECREF(number);
+        attention |= line(&self->group, g)[GROUP_ATTENTION];
+        self->inflight[g] = 0;
+        self->inflight_count--;
+    }
+    return Py_BuildValue("(Nk)", out, (unsigned long)attention);
+}
+
+static PyObject *Caller_is_inflight(Caller *self, PyObject *arg) {
+    Py_ssize_t g = PyLong_AsSsize_t(arg);
+    if (!valid_group(self, g)) return NULL;
+    return PyBool_FromLong(self->inflight[g]);
+}
+
+/* is_open(group): asked of a worker and not answered by it. */
+static PyObject *Caller_is_open(Caller *self, PyObject *arg) {
+    Py_ssize_t g = PyLong_AsSsize_t(arg);
+    if (!valid_group(self, g)) return NULL;
+    uint32_t *words = line(&self->group, g);
+    return PyBool_FromLong(LOAD(words + GROUP_DONE) != words[GROUP_SENT]);
+}
+
+static PyObject *Caller_ring(Caller *self, PyObject *arg) {
+    Py_ssize_t w = PyLong_AsSsize_t(arg);
+    if (w < 0 || w >= self->workers) {
+        if (!PyErr_Occurred()) PyErr_Format(PyExc_IndexError, "worker %zd of %zd", w, self->workers);
+        return NULL;
+    }
+    ring(((int32_t *)self->bells.buf)[w]);
+    Py_RETURN_NONE;
+}
+
+static PyObject *Caller_get_inflight(Caller *self, void *closure) { return PyLong_FromSsize_t(self->inflight_count); }
+static PyObject *Caller_get_extra(Caller *self, void *closure) { return PyLong_FromLong(self->extra_fd); }
+static int Caller_set_extra(Caller *self, PyObject *value, void *closure) {
+    long fd = value ? PyLong_AsLong(value) : -1;
+    if (PyErr_Occurred()) return -1;
+    self->extra_fd = (int)fd;
+    return 0;
+}
+
+static PyMethodDef Caller_methods[] = {
+    {"post_all", (PyCFunction)Caller_post_all, METH_NOARGS, "Ask every group and ring sleeping workers."},
+    {"post", (PyCFunction)Caller_post, METH_O, "Ask these groups and ring their workers if asleep."},
+    {"answer", (PyCFunction)Caller_answer, METH_O, "Mark a group as answered by the parent itself."},
+    {"settle", (PyCFunction)Caller_settle, METH_O, "Close the open request of a dead worker's group."},
+    {"wait", (PyCFunction)(void *)Caller_wait, METH_FASTCALL, "Wait for ready groups; returns how many are."},
+    {"collect_all", (PyCFunction)Caller_collect_all, METH_NOARGS, "Hand out every group; returns attention bits."},
+    {"collect", (PyCFunction)(void *)Caller_collect, METH_FASTCALL, "Hand out ready groups, looking round from start."},
+    {"is_inflight", (PyCFunction)Caller_is_inflight, METH_O, "Whether a group was asked and not handed out."},
+    {"is_open", (PyCFunction)Caller_is_open, METH_O, "Whether a group still waits for its worker."},
+    {"ring", (PyCFunction)Caller_ring, METH_O, "Wake one worker whether or not it says it sleeps."},
+    {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef Caller_getset[] = {
+    {"inflight_count", (getter)Caller_get_inflight, NULL, "How many groups are asked and not handed out.", NULL},
+    {"extra_fd", (getter)Caller_get_extra, (setter)Caller_set_extra, "A descriptor that also ends a wait.", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+
+static PyTypeObject CallerType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rookery.transport._native.Caller",
+    .tp_basicsize = sizeof(Caller),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "The parent's side of the exchange.",
+    .tp_new = PyType_GenericNew,
+    .tp_init = (initproc)Caller_init,
+    .tp_dealloc = (destructor)Caller_dealloc,
+    .tp_methods = Caller_methods,
+    .tp_getset = Caller_getset,
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", "Native doorbells of the parent.", -1, NULL};
+
+PyMODINIT_FUNC PyInit__native(void) {
+    if (PyType_Ready(&CallerType) < 0) return NULL;
+    PyObject *m = PyModule_Create(&module);
+    if (!m) return NULL;
+    if (PyModule_AddObjectRef(m, "Caller", (PyObject *)&CallerType) < 0) { Py_DECREF(m); return NULL; }
+    return m;
+}

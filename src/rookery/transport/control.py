@@ -1,0 +1,119 @@
+"""The control segment: every word that is not an environment's own data, with who writes it.
+
+Its size depends only on the numbers of workers and slots, so it exists before the first worker starts; the data slab
+follows once the first worker has told its spaces.
+
+===============  ========  ==================================================================================
+field            written   meaning
+===============  ========  ==================================================================================
+parent           parent    line: asleep, wake_at; ``completed`` is an atomic counter of the workers
+to_worker        parent    a line per worker: stop, go, bytes of the letter that came with go
+from_worker      worker    a line per worker: asleep, phase, slot + 1, generation, stage, bytes of its letter
+since_ns         worker    monotonic time the phase was entered
+group            both      a line per group: sent (parent), done and attention (worker)
+op, seed, ...    parent    the request to a slot; read by the worker after it saw ``sent``
+reward, ...      worker    the answer of a slot; read by the parent after it saw ``done``
+===============  ========  ==================================================================================
+
+One writer per field. ``sent`` and ``done`` publish: everything written before them is visible to whoever has seen them.
+While a group's worker is dead and reaped, its ``done`` belongs to the parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rookery.spec.layout import Field, Layout
+
+WORDS = 16
+"""32-bit words in a line of 64 bytes; bell.h names the same columns."""
+
+PARENT_ASLEEP, PARENT_WAKE_AT, PARENT_COMPLETED = 0, 1, 2
+TO_STOP, TO_GO, TO_LETTER = 0, 1, 2
+FROM_ASLEEP, FROM_PHASE, FROM_SLOT, FROM_GENERATION, FROM_STAGE, FROM_LETTER = 0, 1, 2, 3, 4, 5
+GROUP_SENT, GROUP_DONE, GROUP_ATTENTION = 0, 1, 2
+
+HISTOGRAM_BUCKETS = 80
+"""Step times by half octaves of nanoseconds: bucket 79 begins at about 13 minutes."""
+
+
+def control_layout(workers: int, slots: int) -> Layout:
+    """The byte map of the control segment. There are never more groups than slots."""
+    per_slot = [
+        ("op", "u1"),
+        ("rebuild", "u1"),
+        ("seeded", "u1"),
+        ("seed", "i8"),
+        ("ask_bytes", "i8"),
+        ("status", "u1"),
+        ("torn", "u1"),
+        ("ended", "u1"),
+        ("terminated", "?"),
+        ("truncated", "?"),
+        ("reward", "f8"),
+        ("mail_bytes", "i8"),
+        ("running_return", "f8"),
+        ("running_length", "i8"),
+        ("episode_began_ns", "u8"),
+        ("episode_return", "f8"),
+        ("episode_length", "i8"),
+        ("episode_time_s", "f8"),
+        ("steps", "u8"),
+        ("episodes", "u8"),
+        ("step_ns", "u8"),
+        ("reset_ns", "u8"),
+        ("construct_ns", "u8"),
+    ]
+    return Layout.of(
+        [
+            Field("parent", (WORDS,), "u4"),
+            Field("to_worker", (workers, WORDS), "u4"),
+            Field("from_worker", (workers, WORDS), "u4"),
+            Field("since_ns", (workers, 8), "u8"),
+            Field("group", (slots, WORDS), "u4"),
+            *(Field(name, (slots,), dtype) for name, dtype in per_slot),
+            Field("step_histogram", (slots, HISTOGRAM_BUCKETS), "u4"),
+        ]
+    )
+
+
+class Control:
+    """Named numpy views over a control segment; attributes are the fields of the table above."""
+
+    parent: npt.NDArray[np.uint32]
+    to_worker: npt.NDArray[np.uint32]
+    from_worker: npt.NDArray[np.uint32]
+    since_ns: npt.NDArray[np.uint64]
+    group: npt.NDArray[np.uint32]
+    op: npt.NDArray[np.uint8]
+    rebuild: npt.NDArray[np.uint8]
+    seeded: npt.NDArray[np.uint8]
+    seed: npt.NDArray[np.int64]
+    ask_bytes: npt.NDArray[np.int64]
+    status: npt.NDArray[np.uint8]
+    torn: npt.NDArray[np.uint8]
+    ended: npt.NDArray[np.uint8]
+    terminated: npt.NDArray[np.bool_]
+    truncated: npt.NDArray[np.bool_]
+    reward: npt.NDArray[np.float64]
+    mail_bytes: npt.NDArray[np.int64]
+    running_return: npt.NDArray[np.float64]
+    running_length: npt.NDArray[np.int64]
+    episode_began_ns: npt.NDArray[np.uint64]
+    episode_return: npt.NDArray[np.float64]
+    episode_length: npt.NDArray[np.int64]
+    episode_time_s: npt.NDArray[np.float64]
+    steps: npt.NDArray[np.uint64]
+    episodes: npt.NDArray[np.uint64]
+    step_ns: npt.NDArray[np.uint64]
+    reset_ns: npt.NDArray[np.uint64]
+    construct_ns: npt.NDArray[np.uint64]
+    step_histogram: npt.NDArray[np.uint32]
+
+    def __init__(self, buffer: Any, workers: int, slots: int) -> None:
+        views: Mapping[str, npt.NDArray[Any]] = control_layout(workers, slots).views(buffer)
+        self.__dict__.update(views)

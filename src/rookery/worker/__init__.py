@@ -1,0 +1,5 @@
+"""What runs in a worker process: build environments, serve requests, leave last words.
+
+Never imports torch, never decides about faults, and never talks to another worker. It is started by the keeper; the
+parent knows it only by the name of its module.
+"""

@@ -1,0 +1,467 @@
+/* The worker's inner loop: wait for a request, step each slot of the group, write its row in place, publish.
+ *
+ * Only the common step is here. Everything rare (resets, calls, odd spaces, infos, exceptions, same-step endings) is a
+ * call into the Python EnvSlot, which also holds the whole step for the pure-Python path. Both behave the same:
+ * test_loop_twins.py runs every case over both.
+ *
+ * Also here: a signal handler that writes the native stack, because only native code may run while Python hangs.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <execinfo.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include "bell.h"
+
+enum { PHASE_IDLE = 0, PHASE_STEP = 4 };
+enum { OP_NONE = 0, OP_STEP = 1 };
+enum { ATTENTION_ENDED = 2 };
+enum { NEXT_STEP = 0, SAME_STEP = 1 };
+enum { OBS_PYTHON = 0, OBS_ARRAY = 1, OBS_INT = 2 };
+enum { HISTOGRAM_BUCKETS = 80, MAX_BUFFERS = 40, MAX_DIMS = 8 };
+
+typedef struct { PyObject *slot; PyObject *step; Py_ssize_t index; } Seat;          /* one environment */
+typedef struct { Py_ssize_t group; Py_ssize_t count; Seat *seats; uint32_t asked; } Table; /* one group of them */
+
+typedef struct {
+    PyObject_HEAD
+    Py_buffer buffers[MAX_BUFFERS];
+    int held;
+    Table *tables;
+    Py_ssize_t table_count, turn;
+    uint32_t *parent, *to, *from, *group;
+    uint64_t *since, *began, *steps, *episodes, *step_ns;
+    uint8_t *op, *status, *torn, *ended, *terminated, *truncated;
+    double *reward, *running_return, *episode_return, *episode_time;
+    int64_t *mail, *running_length, *episode_length;
+    uint32_t *histogram;
+    char *obs;
+    Py_ssize_t obs_bytes;
+    int obs_kind, obs_dims, check_nan, always_info;
+    Py_ssize_t obs_shape[MAX_DIMS];
+    char obs_format;
+    int64_t *actions;      /* NULL: ask the slot */
+    int autoreset, bell_fd, parent_fd;
+    long rounds;
+    PyObject *bad_value;   /* BadValueError: the environment's data is wrong, not its code */
+    PyObject *s_serve, *s_read_action, *s_put_obs, *s_put_info, *s_end_same_step, *s_fail;
+} Loop;
+
+static void *hold(Loop *self, PyObject *owner, const char *name) {
+    PyObject *array = PyObject_GetAttrString(owner, name);
+    if (!array) return NULL;
+    if (self->held == MAX_BUFFERS) { Py_DECREF(array); PyErr_SetString(PyExc_RuntimeError, "too many buffers"); return NULL; }
+    Py_buffer *b = &self->buffers[self->held];
+    int failed = PyObject_GetBuffer(array, b, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0;
+    Py_DECREF(array);
+    if (failed) return NULL;
+    self->held++;
+    return b->buf;
+}
+
+static int hold_control(Loop *self, PyObject *control, Py_ssize_t worker) {
+    struct { const char *name; void *into; } wanted[] = {
+        {"parent", &self->parent}, {"to_worker", &self->to}, {"from_worker", &self->from}, {"group", &self->group},
+        {"since_ns", &self->since}, {"op", &self->op}, {"status", &self->status}, {"torn", &self->torn},
+        {"ended", &self->ended}, {"terminated", &self->terminated}, {"truncated", &self->truncated},
+        {"reward", &self->reward}, {"mail_bytes", &self->mail}, {"running_return", &self->running_return},
+        {"running_length", &self->running_length}, {"episode_began_ns", &self->began},
+        {"episode_return", &self->episode_return}, {"episode_length", &self->episode_length},
+        {"episode_time_s", &self->episode_time}, {"steps", &self->steps}, {"episodes", &self->episodes},
+        {"step_ns", &self->step_ns}, {"step_histogram", &self->histogram}};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        void *p = hold(self, control, wanted[i].name);
+        if (!p) return -1;
+        memcpy(wanted[i].into, &p, sizeof p);
+    }
+    self->to += worker * WORDS;
+    self->from += worker * WORDS;
+    self->since += worker * 8;
+    return 0;
+}
+
+/* observation: None, or (array over all slots, format, kind, shape of one row) */
+static int hold_observation(Loop *self, PyObject *observation) {
+    if (observation == Py_None) return 0;
+    PyObject *array, *shape;
+    int format;
+    if (!PyArg_ParseTuple(observation, "OCiO!", &array, &format, &self->obs_kind, &PyTuple_Type, &shape)) return -1;
+    Py_buffer *b = &self->buffers[self->held];
+    if (PyObject_GetBuffer(array, b, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) return -1;
+    self->held++;
+    self->obs = b->buf;
+    self->obs_format = (char)format;
+    self->obs_dims = (int)PyTuple_GET_SIZE(shape);
+    if (self->obs_dims > MAX_DIMS) { self->obs_kind = OBS_PYTHON; return 0; }
+    self->obs_bytes = b->itemsize;
+    for (int i = 0; i < self->obs_dims; i++) {
+        self->obs_shape[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+        self->obs_bytes *= self->obs_shape[i];
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* groups: a list of (group number, list of (slot number, EnvSlot, env.step)) */
+static int hold_groups(Loop *self, PyObject *groups) {
+    self->table_count = PyList_Size(groups);
+    if (self->table_count < 0) return -1;
+    self->tables = calloc((size_t)self->table_count + 1, sizeof(Table));
+    if (!self->tables) { PyErr_NoMemory(); return -1; }
+    for (Py_ssize_t t = 0; t < self->table_count; t++) {
+        Table *table = &self->tables[t];
+        PyObject *seats;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(groups, t), "nO!", &table->group, &PyList_Type, &seats)) return -1;
+        table->seats = calloc((size_t)PyList_GET_SIZE(seats) + 1, sizeof(Seat));
+        if (!table->seats) { PyErr_NoMemory(); return -1; }
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(seats); i++) {
+            Seat *seat = &table->seats[i];
+            if (!PyArg_ParseTuple(PyList_GET_ITEM(seats, i), "nOO", &seat->index, &seat->slot, &seat->step)) return -1;
+            Py_INCREF(seat->slot);
+            Py_INCREF(seat->step);
+            table->count++;
+        }
+    }
+    return 0;
+}
+
+static int Loop_init(Loop *self, PyObject *args, PyObject *kwds) {
+    static char *names[] = {"control", "worker", "groups", "observation", "actions", "check_nan",
+                            "always_info", "autoreset", "bell_fd", "parent_fd", "rounds", NULL};
+    PyObject *control, *groups, *observation, *actions;
+    Py_ssize_t worker;
+    if (!PyArg_ParseTupleAndKeywords(args, kwds, "OnO!OOppiiil", names, &control, &worker, &PyList_Type, &groups,
+                                     &observation, &actions, &self->check_nan, &self->always_info, &self->autoreset, &self->bell_fd,
+                                     &self->parent_fd, &self->rounds))
+        return -1;
+    if (self->held) { PyErr_SetString(PyExc_RuntimeError, "Loop is initialised once"); return -1; }
+    self->s_serve = PyUnicode_InternFromString("serve");
+    self->s_read_action = PyUnicode_InternFromString("read_action");
+    self->s_put_obs = PyUnicode_InternFromString("put_obs");
+    self->s_put_info = PyUnicode_InternFromString("put_info");
+    self->s_end_same_step = PyUnicode_InternFromString("end_same_step");
+    self->s_fail = PyUnicode_InternFromString("fail");
+    PyObject *arrays = PyImport_ImportModule("rookery.spec.arrays");
+    self->bad_value = arrays ? PyObject_GetAttrString(arrays, "BadValueError") : NULL;
+    Py_XDECREF(arrays);
+    if (!self->bad_value || !self->s_fail || hold_control(self, control, worker) || hold_observation(self, observation)) return -1;
+    if (actions != Py_None) {
+        Py_buffer *b = &self->buffers[self->held];
+        if (PyObject_GetBuffer(actions, b, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) return -1;
+        self->held++;
+        self->actions = b->buf;
+    }
+    return hold_groups(self, groups);
+}
+
+static void Loop_dealloc(Loop *self) {
+    for (int i = 0; i < self->held; i++) PyBuffer_Release(&self->buffers[i]);
+    for (Py_ssize_t t = 0; self->tables && t < self->table_count; t++) {
+        for (Py_ssize_t i = 0; i < self->tables[t].count; i++) {
+            Py_XDECREF(self->tables[t].seats[i].slot);
+            Py_XDECREF(self->tables[t].seats[i].step);
+        }
+        free(self->tables[t].seats);
+    }
+    free(self->tables);
+    Py_XDECREF(self->bad_value);
+    Py_XDECREF(self->s_serve);
+    Py_XDECREF(self->s_read_action);
+    Py_XDECREF(self->s_put_obs);
+    Py_XDECREF(self->s_put_info);
+    Py_XDECREF(self->s_end_same_step);
+    Py_XDECREF(self->s_fail);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+/* ---- one slot -------------------------------------------------------------------------------------------------- */
+
+static inline void stamp(Loop *self, uint32_t phase, Py_ssize_t slot, uint64_t now) {
+    self->from[FROM_SLOT] = (uint32_t)(slot + 1);
+    self->since[0] = now;
+    STORE(self->from + FROM_PHASE, phase);
+}
+
+static inline void count_step(Loop *self, Py_ssize_t s, uint64_t took) {
+    self->steps[s]++;
+    self->step_ns[s] += took;
+    uint64_t v = took < 2 ? 2 : took;
+    int octave = 63 - __builtin_clzll(v);
+    int bucket = 2 * octave + (int)((v >> (octave - 1)) & 1);
+    self->histogram[s * HISTOGRAM_BUCKETS + (bucket < HISTOGRAM_BUCKETS ? bucket : HISTOGRAM_BUCKETS - 1)]++;
+}
+
+static int attention_of(PyObject *result, uint32_t *attention) {
+    if (!result) return -1;
+    unsigned long bits = PyLong_AsUnsignedLong(result);
+    Py_DECREF(result);
+    if (PyErr_Occurred()) return -1;
+    *attention |= (uint32_t)bits;
+    return 0;
+}
+
+static int has_nan(const Loop *self, const void *data, Py_ssize_t bytes) {
+    if (self->obs_format == 'f') {
+        const float *p = data;
+        for (Py_ssize_t i = 0; i < bytes / 4; i++) if (isnan(p[i])) return 1;
+    } else if (self->obs_format == 'd') {
+        const double *p = data;
+        for (Py_ssize_t i = 0; i < bytes / 8; i++) if (isnan(p[i])) return 1;
+    }
+    return 0;
+}
+
+/* Writes the row if the object is exactly what the space declares; 0 means "let Python decide" (cast, or complain). */
+static int write_array(Loop *self, Py_ssize_t s, PyObject *obs) {
+    Py_buffer v;
+    if (PyObject_GetBuffer(obs, &v, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) { PyErr_Clear(); return 0; }
+    int fits = v.format && v.format[0] == self->obs_format && !v.format[1] && v.ndim == self->obs_dims;
+    for (int i = 0; fits && i < v.ndim; i++) fits = v.shape[i] == self->obs_shape[i];
+    if (fits && self->check_nan) fits = !has_nan(self, v.buf, v.len);
+    if (fits) {
+        STORE(self->torn + s, 1);
+        memcpy(self->obs + s * self->obs_bytes, v.buf, (size_t)self->obs_bytes);
+        STORE(self->torn + s, 0);
+    }
+    PyBuffer_Release(&v);
+    return fits;
+}
+
+static int write_observation(Loop *self, Seat *seat, PyObject *obs) {
+    if (self->obs_kind == OBS_ARRAY && write_array(self, seat->index, obs)) return 0;
+    if (self->obs_kind == OBS_INT && PyLong_CheckExact(obs)) {
+        ((int64_t *)self->obs)[seat->index] = PyLong_AsLongLong(obs);
+        if (!PyErr_Occurred()) return 0;
+        PyErr_Clear();
+    }
+    PyObject *done = PyObject_CallMethodOneArg(seat->slot, self->s_put_obs, obs);
+    if (!done) return -1;
+    Py_DECREF(done);
+    return 0;
+}
+
+static PyObject *action_for(Loop *self, Seat *seat) {
+    if (self->actions) return PyLong_FromLongLong(self->actions[seat->index]);
+    return PyObject_CallMethodNoArgs(seat->slot, self->s_read_action);
+}
+
+/* The answer of env.step into the row. Everything is checked before the slot's counters move. */
+static int take_answer(Loop *self, Seat *seat, PyObject *answer, uint32_t *attention) {
+    Py_ssize_t s = seat->index;
+    if (!PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) != 5) {
+        PyErr_SetString(self->bad_value, "env.step() must return (obs, reward, terminated, truncated, info)");
+        return -1;
+    }
+    PyObject *obs = PyTuple_GET_ITEM(answer, 0), *info = PyTuple_GET_ITEM(answer, 4);
+    double reward = PyFloat_AsDouble(PyTuple_GET_ITEM(answer, 1));
+    if (reward == -1.0 && PyErr_Occurred()) return -1;
+    if (isnan(reward)) { PyErr_SetString(self->bad_value, "reward: holds NaN"); return -1; }
+    int terminated = PyObject_IsTrue(PyTuple_GET_ITEM(answer, 2)), truncated = PyObject_IsTrue(PyTuple_GET_ITEM(answer, 3));
+    if (terminated < 0 || truncated < 0) return -1;
+    int over = terminated || truncated;
+    int same_step = over && self->autoreset == SAME_STEP;
+    if (!same_step && write_observation(self, seat, obs) < 0) return -1;
+    self->reward[s] = reward;
+    self->terminated[s] = (uint8_t)terminated;
+    self->truncated[s] = (uint8_t)truncated;
+    self->running_return[s] += reward;
+    self->running_length[s]++;
+    if (self->mail[s]) self->mail[s] = 0;
+    if (over) {
+        self->ended[s] = 1;
+        self->episode_return[s] = self->running_return[s];
+        self->episode_length[s] = self->running_length[s];
+        self->episode_time[s] = (double)(monotonic_ns() - self->began[s]) * 1e-9;
+        self->episodes[s]++;
+        *attention |= ATTENTION_ENDED;
+        if (same_step)
+            return attention_of(PyObject_CallMethodObjArgs(seat->slot, self->s_end_same_step, obs, info, NULL), attention);
+    }
+    if (!self->always_info && PyDict_CheckExact(info) && PyDict_GET_SIZE(info) == 0) return 0;
+    return attention_of(PyObject_CallMethodOneArg(seat->slot, self->s_put_info, info), attention);
+}
+
+static int step_slot(Loop *self, Seat *seat, uint32_t *attention) {
+    PyObject *action = action_for(self, seat);
+    if (!action) return -1;
+    PyObject *answer = PyObject_CallOneArg(seat->step, action);
+    Py_DECREF(action);
+    if (!answer) return -1;
+    int failed = take_answer(self, seat, answer, attention);
+    Py_DECREF(answer);
+    return failed;
+}
+
+/* An exception of the environment is a fault of its slot; anything stronger (SystemExit) ends the worker. */
+static int tell_failure(Loop *self, Seat *seat, uint32_t *attention) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback) PyException_SetTraceback(value, traceback);
+    int failed = attention_of(PyObject_CallMethodOneArg(seat->slot, self->s_fail, value), attention);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return failed;
+}
+
+static int serve_table(Loop *self, Table *table, uint32_t *attention) {
+    uint64_t now = monotonic_ns();
+    for (Py_ssize_t i = 0; i < table->count; i++) {
+        Seat *seat = &table->seats[i];
+        uint8_t op = self->op[seat->index];
+        if (op == OP_NONE) continue;
+        if (op != OP_STEP || self->ended[seat->index]) {
+            PyObject *number = PyLong_FromLong(op);
+            if (!number) return -1;
+            PyObject *bits = PyObject_CallMethodOneArg(seat->slot, self->s_serve, number);
+            Py_DECREF(number);
+            if (attention_of(bits, attention) < 0) return -1;
+            now = monotonic_ns();
+            continue;
+        }
+        stamp(self, PHASE_STEP, seat->index, now);
+        int failed = step_slot(self, seat, attention) < 0;
+        if (failed && tell_failure(self, seat, attention) < 0) return -1;
+        uint64_t after = monotonic_ns();
+        if (!failed) count_step(self, seat->index, after - now);
+        now = after;
+    }
+    stamp(self, PHASE_IDLE, -1, now);
+    return 0;
+}
+
+/* ---- the loop -------------------------------------------------------------------------------------------------- */
+
+static Table *find_asked(Loop *self) {
+    for (Py_ssize_t q = 0; q < self->table_count; q++) {
+        Py_ssize_t t = (self->turn + q) % self->table_count;
+        uint32_t *words = self->group + self->tables[t].group * WORDS;
+        uint32_t sent = LOAD(words + GROUP_SENT);
+        if (sent != words[GROUP_DONE]) {
+            self->tables[t].asked = sent;                  /* what is answered is this request, not a later one */
+            self->turn = (t + 1) % self->table_count;      /* in turn, so that no group starves */
+            return &self->tables[t];
+        }
+    }
+    return NULL;
+}
+
+/* NULL: stop, or a signal wants to be handled. */
+static Table *wait_asked(Loop *self) {
+    Table *table;
+    for (long r = 0; r < self->rounds; r++) {
+        for (int i = 0; i < 8; i++) {
+            if (LOAD(self->to + TO_STOP)) return NULL;
+            if ((table = find_asked(self))) return table;
+            cpu_relax();
+        }
+        sched_yield();
+    }
+    STORE(self->from + FROM_ASLEEP, 1);
+    while (!(table = find_asked(self)) && !LOAD(self->to + TO_STOP)) {
+        struct pollfd fd = {self->bell_fd, POLLIN, 0};
+        if (poll(&fd, 1, -1) < 0 && errno == EINTR) break;
+        drain(self->bell_fd);
+    }
+    STORE(self->from + FROM_ASLEEP, 0);
+    return LOAD(self->to + TO_STOP) ? NULL : table;       /* after stop nothing more is served */
+}
+
+static void publish(Loop *self, Table *table, uint32_t attention) {
+    uint32_t *words = self->group + table->group * WORDS;
+    words[GROUP_ATTENTION] = attention;
+    STORE(words + GROUP_DONE, table->asked);
+    uint32_t completed = __atomic_add_fetch(self->parent + PARENT_COMPLETED, 1, __ATOMIC_SEQ_CST);
+    if (LOAD(self->parent + PARENT_ASLEEP) && (int32_t)(completed - LOAD(self->parent + PARENT_WAKE_AT)) >= 0)
+        ring(self->parent_fd);
+}
+
+/* serve() -> None when the parent says stop. */
+static PyObject *Loop_serve(Loop *self, PyObject *noargs) {
+    for (;;) {
+        Table *table;
+        Py_BEGIN_ALLOW_THREADS
+        table = wait_asked(self);
+        Py_END_ALLOW_THREADS
+        if (PyErr_CheckSignals()) return NULL;
+        if (!table) {
+            if (LOAD(self->to + TO_STOP)) Py_RETURN_NONE;
+            continue;
+        }
+        uint32_t attention = 0;
+        if (serve_table(self, table, &attention) < 0) return NULL;
+        publish(self, table, attention);
+    }
+}
+
+/* bind(slot, step): the slot's environment was built anew. */
+static PyObject *Loop_bind(Loop *self, PyObject *args) {
+    Py_ssize_t slot;
+    PyObject *step;
+    if (!PyArg_ParseTuple(args, "nO", &slot, &step)) return NULL;
+    for (Py_ssize_t t = 0; t < self->table_count; t++)
+        for (Py_ssize_t i = 0; i < self->tables[t].count; i++)
+            if (self->tables[t].seats[i].index == slot) {
+                Py_INCREF(step);
+                Py_SETREF(self->tables[t].seats[i].step, step);
+                Py_RETURN_NONE;
+            }
+    return PyErr_Format(PyExc_KeyError, "slot %zd", slot);
+}
+
+static PyMethodDef Loop_methods[] = {
+    {"serve", (PyCFunction)Loop_serve, METH_NOARGS, "Answer requests until the parent says stop."},
+    {"bind", (PyCFunction)Loop_bind, METH_VARARGS, "Use another environment's step for a slot."},
+    {NULL, NULL, 0, NULL}};
+
+static PyTypeObject LoopType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rookery.worker._native.Loop",
+    .tp_basicsize = sizeof(Loop),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "The worker's inner loop.",
+    .tp_new = PyType_GenericNew,
+    .tp_init = (initproc)Loop_init,
+    .tp_dealloc = (destructor)Loop_dealloc,
+    .tp_methods = Loop_methods,
+};
+
+/* ---- native stack ---------------------------------------------------------------------------------------------- */
+
+static int dump_fd = -1;
+
+static void dump_native_stack(int signum) {
+    static const char head[] = "Native stack (innermost first):\n";
+    void *frames[64];
+    ssize_t ignored = write(dump_fd, head, sizeof head - 1);
+    (void)ignored;
+    backtrace_symbols_fd(frames, backtrace(frames, 64), dump_fd);
+}
+
+/* install_native_dump(signum, fd): faulthandler, registered afterwards with chain=True, calls this handler. */
+static PyObject *install_native_dump(PyObject *module, PyObject *args) {
+    int signum;
+    if (!PyArg_ParseTuple(args, "ii", &signum, &dump_fd)) return NULL;
+    void *warm[1];
+    backtrace(warm, 1); /* loads the unwinder now: doing so inside a signal handler may allocate */
+    struct sigaction action = {.sa_handler = dump_native_stack, .sa_flags = SA_RESTART | SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    if (sigaction(signum, &action, NULL) < 0) return PyErr_SetFromErrno(PyExc_OSError);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"install_native_dump", install_native_dump, METH_VARARGS, "Write the native stack to fd on a signal."},
+    {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", "Native inner loop of the worker.", -1, functions};
+
+PyMODINIT_FUNC PyInit__native(void) {
+    if (PyType_Ready(&LoopType) < 0) return NULL;
+    PyObject *m = PyModule_Create(&module);
+    if (!m) return NULL;
+    if (PyModule_AddObjectRef(m, "Loop", (PyObject *)&LoopType) < 0) { Py_DECREF(m); return NULL; }
+    return m;
+}

@@ -1,0 +1,67 @@
+"""Answers calls into an environment: methods, attributes, frames, questions about wrappers.
+
+An exception here is the caller's mistake, not a fault of the environment: it travels back as text.
+"""
+
+from __future__ import annotations
+
+import importlib
+import traceback
+from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped, unused-ignore]
+
+from rookery.spec.call import CallRequest, CallResult
+
+
+def answer(env: Any, request: CallRequest) -> CallResult:
+    """Do what is asked; the result is proven picklable here, where its error can still be told."""
+    try:
+        value = _ANSWERS[request.verb](env, request)
+        cloudpickle.dumps(value)
+        return CallResult(value)
+    except Exception as error:
+        return CallResult(error=f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
+
+
+def _attribute(env: Any, name: str) -> Any:
+    lookup = getattr(env, "get_wrapper_attr", None)
+    return lookup(name) if lookup is not None else getattr(env, name)
+
+
+def _call(env: Any, request: CallRequest) -> Any:
+    target = _attribute(env, request.name)
+    return target(*request.args, **request.kwargs) if callable(target) else target
+
+
+def _get(env: Any, request: CallRequest) -> Any:
+    return _attribute(env, request.name)
+
+
+def _set(env: Any, request: CallRequest) -> None:
+    setter = getattr(env, "set_wrapper_attr", None)
+    if setter is not None:
+        setter(request.name, request.args[0])
+    else:
+        setattr(env, request.name, request.args[0])
+
+
+def _render(env: Any, request: CallRequest) -> Any:
+    return env.render()
+
+
+def _is_wrapped(env: Any, request: CallRequest) -> bool:
+    """Whether any layer is an instance of the class ``"module:qualname"``."""
+    module, _, path = request.name.partition(":")
+    wanted: Any = importlib.import_module(module)
+    for part in path.split("."):
+        wanted = getattr(wanted, part)
+    layer = env
+    while layer is not None:
+        if isinstance(layer, wanted):
+            return True
+        layer = getattr(layer, "env", None)
+    return False
+
+
+_ANSWERS = {"call": _call, "get": _get, "set": _set, "render": _render, "is_wrapped": _is_wrapped}

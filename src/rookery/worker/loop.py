@@ -1,0 +1,106 @@
+"""The serving loop: which twin runs, and the pure-Python one.
+
+``make_loop`` hands the common case to the native ``Loop`` and everything else to ``PyLoop``, which is slower and equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rookery.spec.arrays import Leaf, leaves
+from rookery.spec.autoreset import Autoreset
+from rookery.spec.data import DataSpec
+from rookery.spec.phase import Op, Phase
+from rookery.transport.bell import Bell
+from rookery.transport.control import Control
+from rookery.transport.exchange import WORKER_ROUNDS, Answerer
+from rookery.transport.native import native_module
+from rookery.worker.slot import EnvSlot
+from rookery.worker.stamp import Stamp
+
+OBS_ARRAY, OBS_INT = 1, 2
+
+
+class Loop(Protocol):
+    """Answers requests until the parent says stop."""
+
+    def serve(self) -> None:
+        """Run."""
+        ...
+
+
+class PyLoop:
+    """The loop in pure Python."""
+
+    def __init__(self, control: Control, stamp: Stamp, groups: Mapping[int, Sequence[EnvSlot]], answerer: Answerer) -> None:
+        self._ops = control.op
+        self._stamp, self._groups, self._answerer = stamp, groups, answerer
+
+    def serve(self) -> None:
+        """Answer requests until the parent says stop."""
+        while (group := self._answerer.next_group()) is not None:
+            attention = 0
+            for slot in self._groups[group]:
+                op = int(self._ops[slot.index])
+                if op != Op.NONE:
+                    attention |= slot.serve(op)
+            self._stamp.enter(Phase.IDLE)
+            self._answerer.publish(group, attention)
+
+
+def make_loop(
+    control: Control,
+    worker: int,
+    stamp: Stamp,
+    groups: Mapping[int, Sequence[EnvSlot]],
+    data: DataSpec,
+    arrays: Mapping[str, npt.NDArray[Any]],
+    check: str,
+    autoreset: Autoreset,
+    bell: Bell,
+    parent_bell: Bell,
+) -> Loop:
+    """The native loop where it is built and allowed, else the Python one."""
+    native = native_module("rookery.worker._native")
+    if native is None:
+        answerer = Answerer(control, worker, tuple(groups), bell, parent_bell, WORKER_ROUNDS)
+        return PyLoop(control, stamp, groups, answerer)
+    loop: Any = native.Loop(
+        control=control,
+        worker=worker,
+        groups=[(g, [(slot.index, slot, slot.env.step) for slot in slots]) for g, slots in groups.items()],
+        observation=_fast_observation(data, arrays, check),
+        actions=_fast_actions(data, arrays),
+        check_nan=check != "shape",
+        always_info=bool(data.infos) or any(leaf.dtype is None for leaf in leaves(data.observation)),
+        autoreset=int(autoreset),
+        bell_fd=bell.wait_fd,
+        parent_fd=parent_bell.ring_fd,
+        rounds=WORKER_ROUNDS,
+    )
+    for slots in groups.values():
+        for slot in slots:
+            slot.rebound = loop.bind
+    return loop  # type: ignore[no-any-return]
+
+
+def _fast_observation(data: DataSpec, arrays: Mapping[str, npt.NDArray[Any]], check: str) -> Any:
+    """What the native loop needs to write rows itself; None for nested spaces and bounds checks."""
+    leaf = data.observation
+    if not isinstance(leaf, Leaf) or leaf.dtype is None or check == "bounds":
+        return None
+    array = arrays[f"obs:{leaf.name}"]
+    kind = OBS_INT if leaf.is_scalar_int and array.dtype == np.int64 else OBS_ARRAY
+    return array, array.dtype.char if len(array.dtype.char) == 1 else "?", kind, leaf.shape
+
+
+def _fast_actions(data: DataSpec, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
+    leaf = data.action
+    if not isinstance(leaf, Leaf) or not leaf.is_scalar_int:
+        return None
+    array = arrays[f"action:{leaf.name}"]
+    return array if array.dtype == np.int64 else None

@@ -1,0 +1,179 @@
+"""A worker's life: import, construct, say hello, wait for go, construct the rest, serve, close.
+
+Called by name in a process that ``supervise.child`` has prepared (own process group, log instead of terminal, scratch
+directory, no foreign descriptors). Any failure before the first observation is left as last words in the mailbox.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import pickle
+import random
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rookery.spec.autoreset import Autoreset
+from rookery.spec.context import SlotContext
+from rookery.spec.data import DataSpec
+from rookery.spec.phase import Phase, Stage
+from rookery.spec.plan import Probe
+from rookery.spec.seat import Hello, Seat, WorkerSpec
+from rookery.supervise.child import DUMP_SIGNAL
+from rookery.transport.bell import Bell
+from rookery.transport.control import TO_GO, TO_LETTER, TO_STOP, Control, control_layout
+from rookery.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
+from rookery.transport.native import native_module
+from rookery.transport.segment import Segment
+from rookery.worker import probe
+from rookery.worker.loop import make_loop
+from rookery.worker.slot import EnvSlot
+from rookery.worker.stamp import Stamp
+
+EXIT_FAILED = 3
+"""Exit code of a worker that left last words: it never booted."""
+
+
+def run(args: Mapping[str, Any], payload: Any) -> int:
+    """Live; returns the exit code. ``payload`` is the environment's specification if it came by fork."""
+    seat = Seat(**args, payload=payload)
+    _leave_native_stack()
+    control_segment = Segment(seat.control_fd, control_layout(seat.workers, seat.slots).nbytes)
+    control_segment.keep_from_children()
+    worker = Worker(seat, Control(control_segment.buffer, seat.workers, seat.slots))
+    try:
+        worker.start()
+        worker.serve()
+    except Exception:
+        worker.leave_last_words()
+        return EXIT_FAILED
+    worker.close()
+    return 0
+
+
+def _leave_native_stack() -> None:
+    """On request leave the native stack too: a handler of our own, called by faulthandler after the Python stack."""
+    native = native_module("rookery.worker._native")
+    if native is not None:
+        faulthandler.unregister(DUMP_SIGNAL)
+        native.install_native_dump(int(DUMP_SIGNAL), 2)
+        faulthandler.register(DUMP_SIGNAL, file=2, all_threads=True, chain=True)
+
+
+class Worker:
+    """The process's own state: its slots, its line of control words, its letters."""
+
+    def __init__(self, seat: Seat, control: Control) -> None:
+        self._seat, self._control = seat, control
+        self._mail = Mailbox(seat.mail_fd, seat.slots)
+        self._stamp = Stamp(control, seat.worker, seat.generation)
+        self._bell, self._parent_bell = Bell(*seat.bell), Bell(*seat.parent_bell)
+        self._slots: dict[int, EnvSlot] = {}
+
+    def start(self) -> None:
+        """Everything up to the first request."""
+        self._stamp.enter(Phase.IMPORT)
+        # A forked process inherits its parent's random state: unseeded environments would all play the same game.
+        random.seed()
+        np.random.seed()
+        window = self._mail.worker_window(self._seat.worker)
+        spec: WorkerSpec = self._mail.get(window, TO_WORKER, self._seat.letter_bytes)
+        env = pickle.loads(spec.env) if isinstance(spec.env, bytes) else self._seat.payload
+        self._make = env.load()
+        self._spec = spec
+        for slot in spec.slots:
+            self._construct(slot)
+        measured = self._measure(spec.slots[0]) if spec.groups is None else None
+        self._say_hello(measured)
+        self._groups = spec.groups if spec.groups is not None else self._await_go()
+        for slot in (s for slots in self._groups.values() for s in slots if s not in self._slots):
+            self._construct(slot)
+        self._stamp.enter(Phase.IDLE)
+        self._tell(Stage.READY)
+
+    def serve(self) -> None:
+        """Answer requests until told to stop."""
+        slab = Segment(self._seat.slab_fd, self._data.layout.nbytes)
+        slab.keep_from_children()
+        arrays = self._data.layout.views(slab.buffer)
+        autoreset = Autoreset(self._spec.autoreset)
+        for slot in self._slots.values():
+            slot.attach(self._data, arrays, self._spec.check, autoreset)
+        groups = {g: [self._slots[s] for s in slots if s in self._slots] for g, slots in self._groups.items()}
+        make_loop(
+            self._control, self._seat.worker, self._stamp, groups, self._data, arrays, self._spec.check, autoreset,
+            self._bell, self._parent_bell,
+        ).serve()  # fmt: skip
+
+    def close(self) -> None:
+        """Close the environments."""
+        self._stamp.enter(Phase.CLOSE)
+        for slot in self._slots.values():
+            slot.close()
+
+    def leave_last_words(self) -> None:
+        """The reason of a failure before the first observation, or of a bug in this package, as text."""
+        error = sys.exc_info()[1]
+        traceback.print_exc()
+        letter = {
+            "summary": f"{type(error).__name__}: {error}",
+            "traceback": traceback.format_exc(),
+            "phase": self._stamp.phase.name.lower(),
+        }
+        self._tell(Stage.FAILED, letter)
+
+    def _construct(self, slot: int) -> None:
+        context = SlotContext(
+            slot, self._seat.generation, Path(self._seat.scratch) / f"slot-{slot}", Path(self._spec.launch_dir)
+        )
+        self._slots[slot] = EnvSlot(context, self._make, self._control, self._mail, self._stamp)
+        self._slots[slot].construct()
+
+    def _measure(self, slot: int) -> Probe:
+        """Measure one environment; if it was stepped, build it anew so that no episode begins with used state."""
+        seat = self._slots[slot]
+        build_s = int(self._control.construct_ns[slot]) * 1e-9
+        result = probe.measure(seat.env, build_s)
+        if result.step_s is not None:
+            seat.close()
+            seat.construct()
+        return result
+
+    def _say_hello(self, measured: Probe | None) -> None:
+        env = next(iter(self._slots.values())).env
+        spec = self._spec
+        self._data = DataSpec.of(
+            env.observation_space, env.action_space, spec.infos, Autoreset(spec.autoreset), spec.total_slots
+        )
+        for slot in self._slots.values():
+            if slot.env.observation_space != env.observation_space or slot.env.action_space != env.action_space:
+                raise ValueError(f"slot {slot.index} has other spaces than slot {spec.slots[0]}: all must be equal")
+        hello = Hello(
+            env.observation_space, env.action_space, dict(getattr(env, "metadata", None) or {}),
+            getattr(env, "render_mode", None), getattr(env, "spec", None), self._data.layout.digest, measured,
+        )  # fmt: skip
+        self._tell(Stage.HELLO, hello)
+
+    def _await_go(self) -> Mapping[int, tuple[int, ...]]:
+        self._stamp.enter(Phase.IDLE)
+        line = self._control.to_worker[self._seat.worker]
+        while not line[TO_GO]:
+            if line[TO_STOP]:
+                raise SystemExit(0)
+            self._bell.wait(1.0)
+        window = self._mail.worker_window(self._seat.worker)
+        groups: Mapping[int, tuple[int, ...]] = self._mail.get(window, TO_WORKER, int(line[TO_LETTER]))
+        return groups
+
+    def _tell(self, stage: Stage, letter: Any = None) -> None:
+        """Publish how far we are; the parent may sleep on its bell."""
+        nbytes = 0
+        if letter is not None:
+            nbytes = self._mail.put(self._mail.worker_window(self._seat.worker), TO_PARENT, letter)
+        self._stamp.reach(stage, nbytes)
+        self._parent_bell.ring()
+

@@ -1,0 +1,253 @@
+"""One environment in its seat: construct, reset, step, call, and write the answer into the slot's rows.
+
+Holds the whole meaning of a step; the native loop repeats only the common path of ``_step`` and calls in here for the
+rest. An exception of the environment becomes a fault of this slot alone: the worker and its other slots go on.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy.typing as npt
+
+from rookery.spec.arrays import BadValueError, Leaf, assemble, leaves, split, write_leaf
+from rookery.spec.autoreset import Autoreset
+from rookery.spec.context import SlotContext, enter_slot
+from rookery.spec.data import DataSpec
+from rookery.spec.phase import Attention, Op, Phase, Status
+from rookery.transport.control import HISTOGRAM_BUCKETS, Control
+from rookery.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
+from rookery.worker import calls
+from rookery.worker.stamp import Stamp
+
+
+class EnvSlot:
+    """One environment and its rows."""
+
+    def __init__(self, context: SlotContext, make: Callable[[], Any], control: Control, mail: Mailbox, stamp: Stamp) -> None:
+        self.index = context.slot
+        self.env: Any = None
+        self._context, self._make = context, make
+        self._control, self._mail, self._stamp = control, mail, stamp
+        self._broken = False
+        self.rebound: Callable[[int, Any], None] | None = None
+
+    def construct(self) -> None:
+        """Build the environment in the slot's own scratch directory."""
+        began = time.monotonic_ns()
+        with self._stamp.during(Phase.CONSTRUCT, self.index):
+            enter_slot(self._context)
+            try:
+                self._context.scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self.env = self._make()
+            finally:
+                enter_slot(None)
+        self._broken = False
+        self._control.construct_ns[self.index] += time.monotonic_ns() - began
+        if self.rebound is not None:
+            self.rebound(self.index, self.env.step)
+
+    def attach(self, data: DataSpec, arrays: Mapping[str, npt.NDArray[Any]], check: str, autoreset: Autoreset) -> None:
+        """Take this slot's rows of the data slab."""
+        self._data, self._check, self._autoreset = data, check, autoreset
+        self._infos = {key: (arrays[f"info:{key}"], arrays[f"has:{key}"]) for key in data.infos}
+        self._obs_rows = self._rows(data.observation, arrays, "obs")
+        self._final_rows = self._rows(data.observation, arrays, "final") if autoreset is Autoreset.SAME_STEP else {}
+        self._action_rows = self._rows(data.action, arrays, "action")
+        self._action_objects = any(leaf.dtype is None for leaf in leaves(data.action))
+        self._objects: dict[str, Any] = {}
+
+    def _rows(self, node: Any, arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
+        # A slice keeps zero-dimensional rows writable views: array[i] of a 1-d array would be a scalar copy.
+        return {
+            leaf.name: arrays[f"{prefix}:{leaf.name}"][self.index : self.index + 1].reshape(leaf.shape)
+            for leaf in leaves(node)
+            if leaf.dtype
+        }
+
+    # ---- requests -------------------------------------------------------------------------------------------------
+
+    def serve(self, op: int) -> int:
+        """Do what the parent asks of this slot; returns attention bits. Never raises an environment's exception."""
+        self._control.mail_bytes[self.index] = 0
+        try:
+            if op == Op.CALL:
+                return self._call()
+            if op == Op.RESET or (self._autoreset is Autoreset.NEXT_STEP and self._control.ended[self.index]):
+                return self._reset(asked=op == Op.RESET)
+            return self._step()
+        except Exception as error:
+            return self.fail(error)
+
+    def _reset(self, asked: bool) -> int:
+        seed = int(self._control.seed[self.index]) if asked and self._control.seeded[self.index] else None
+        options = None
+        if asked and self._control.ask_bytes[self.index]:
+            options = self._mail.get(self.index, TO_WORKER, int(self._control.ask_bytes[self.index]))
+        if self._broken or (asked and self._control.rebuild[self.index]):
+            self._rebuild()
+        obs, info = self._reset_env(seed, options)
+        self.put_obs(obs)
+        self._control.reward[self.index] = 0.0
+        self._control.terminated[self.index] = self._control.truncated[self.index] = False
+        return self.put_info(info)
+
+    def _reset_env(self, seed: int | None, options: Any) -> tuple[Any, dict[str, Any]]:
+        """Reset the environment and the slot's episode counters."""
+        began = time.monotonic_ns()
+        with self._stamp.during(Phase.RESET, self.index):
+            answer = self.env.reset(seed=seed, options=options)
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise BadValueError("env.reset() must return (obs, info)")
+        now = time.monotonic_ns()
+        control, i = self._control, self.index
+        control.status[i] = Status.OK
+        control.ended[i] = 0
+        control.running_return[i] = 0.0
+        control.running_length[i] = 0
+        control.episode_began_ns[i] = now
+        control.reset_ns[i] += now - began
+        return answer[0], answer[1]
+
+    def _step(self) -> int:
+        """The pure-Python step; ``take_answer`` in the native loop is its twin."""
+        control, i = self._control, self.index
+        began = time.monotonic_ns()
+        with self._stamp.during(Phase.STEP, i):
+            answer = self.env.step(self.read_action())
+            if not isinstance(answer, tuple) or len(answer) != 5:
+                raise BadValueError("env.step() must return (obs, reward, terminated, truncated, info)")
+            obs, reward, terminated, truncated, info = answer
+            reward = float(reward)
+            if math.isnan(reward):
+                raise BadValueError("reward: holds NaN")
+            over = bool(terminated) or bool(truncated)
+            same_step = over and self._autoreset is Autoreset.SAME_STEP
+            if not same_step:
+                self.put_obs(obs)
+            control.reward[i] = reward
+            control.terminated[i], control.truncated[i] = bool(terminated), bool(truncated)
+            control.running_return[i] += reward
+            control.running_length[i] += 1
+            bits = int(Attention.NONE)
+            if over:
+                bits |= self._end_episode()
+            bits |= self.end_same_step(obs, info) if same_step else self.put_info(info)
+        self._count_step(time.monotonic_ns() - began)
+        return bits
+
+    def _end_episode(self) -> int:
+        control, i = self._control, self.index
+        control.ended[i] = 1
+        control.episode_return[i] = control.running_return[i]
+        control.episode_length[i] = control.running_length[i]
+        control.episode_time_s[i] = (time.monotonic_ns() - int(control.episode_began_ns[i])) * 1e-9
+        control.episodes[i] += 1
+        return int(Attention.ENDED)
+
+    def _count_step(self, took: int) -> None:
+        self._control.steps[self.index] += 1
+        self._control.step_ns[self.index] += took
+        octave = max(took, 2).bit_length() - 1
+        bucket = 2 * octave + ((max(took, 2) >> (octave - 1)) & 1)
+        self._control.step_histogram[self.index, min(bucket, HISTOGRAM_BUCKETS - 1)] += 1
+
+    def end_same_step(self, obs: Any, info: Any) -> int:
+        """Same-step autoreset: keep the terminal observation, then reset into the same row.
+
+        The copy comes before the reset: many simulators return one buffer again and again, and the reset overwrites it.
+        """
+        final_objects, final_info = self._write(self._final_rows, obs), dict(info)
+        reset_obs, reset_info = self._reset_env(None, None)
+        self.put_obs(reset_obs)
+        return self.put_info(reset_info, final_objects=final_objects, final_info=final_info)
+
+    def _call(self) -> int:
+        request = self._mail.get(self.index, TO_WORKER, int(self._control.ask_bytes[self.index]))
+        with self._stamp.during(Phase.CALL, self.index):
+            result = calls.answer(self.env, request)
+        self._control.mail_bytes[self.index] = self._mail.put(self.index, TO_PARENT, result)
+        return int(Attention.MAIL)
+
+    # ---- rows -----------------------------------------------------------------------------------------------------
+
+    def read_action(self) -> Any:
+        """The action in the space's own structure. Arrays are copies: an environment may keep its last action."""
+        if self._action_objects:
+            return self._mail.get(self.index, TO_WORKER, int(self._control.ask_bytes[self.index]))
+        return assemble(self._data.action, self._action_leaf)
+
+    def _action_leaf(self, leaf: Leaf) -> Any:
+        row = self._action_rows[leaf.name]
+        return int(row) if leaf.is_scalar_int else row.copy()
+
+    def put_obs(self, obs: Any) -> None:
+        """Write an observation into the slot's row; ``torn`` tells the parent if death came in between."""
+        self._control.torn[self.index] = 1
+        self._objects = self._write(self._obs_rows, obs)
+        self._control.torn[self.index] = 0
+
+    def _write(self, rows: Mapping[str, npt.NDArray[Any]], obs: Any) -> dict[str, Any]:
+        """Write array leaves into ``rows``; returns the leaves that must travel by mail."""
+        objects: dict[str, Any] = {}
+        for leaf, value in split(self._data.observation, obs):
+            if leaf.dtype is None:
+                objects[leaf.name] = value
+            else:
+                write_leaf(leaf, rows[leaf.name], value, self._check)
+        return objects
+
+    def put_info(
+        self, info: Any, final_objects: dict[str, Any] | None = None, final_info: dict[str, Any] | None = None
+    ) -> int:
+        """Declared numbers go to the slab, the rest by mail; nothing is pickled when there is nothing to say."""
+        if not isinstance(info, Mapping):
+            raise BadValueError(f"info must be a dict, got {type(info).__name__}")
+        rest = dict(info)
+        for key, (values, has) in self._infos.items():
+            has[self.index] = key in rest
+            if key in rest:
+                values[self.index] = rest.pop(key)
+        if not rest and not self._objects and final_info is None:
+            return int(Attention.MAIL) if self._infos else 0
+        letter = {"info": rest, "objects": self._objects}
+        if final_info is not None:
+            letter |= {"final_info": final_info, "final_objects": final_objects}
+        self._control.mail_bytes[self.index] = self._mail.put(self.index, TO_PARENT, letter)
+        return int(Attention.MAIL)
+
+    # ---- faults ---------------------------------------------------------------------------------------------------
+
+    def fail(self, error: Exception) -> int:
+        """The environment broke: leave the traceback in the mailbox and mark the row."""
+        self._broken = True
+        kind = Status.BAD_DATA if isinstance(error, BadValueError) else Status.RAISED
+        letter = {
+            "summary": f"{type(error).__name__}: {error}",
+            "traceback": "".join(traceback.format_exception(error)),
+            "phase": self._stamp.phase.name.lower(),
+        }
+        control, i = self._control, self.index
+        control.mail_bytes[i] = self._mail.put(i, TO_PARENT, letter)
+        control.status[i] = kind
+        control.torn[i] = 1
+        control.ended[i] = 0
+        return int(Attention.FAULT)
+
+    def _rebuild(self) -> None:
+        """Replace a broken environment by a new one in the same process."""
+        self.close()
+        self.construct()
+
+    def close(self) -> None:
+        """Close the environment; its own errors no longer matter."""
+        try:
+            if self.env is not None:
+                self.env.close()
+        except Exception:
+            traceback.print_exc()
+        self.env = None

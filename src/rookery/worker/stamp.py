@@ -1,0 +1,47 @@
+"""Progress, written by the very loop that steps the environment: which phase, which slot, since when.
+
+The parent compares these words with its deadlines. No helper thread writes here: a thread would go on beating while the
+simulator hangs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rookery.spec.phase import Phase, Stage
+from rookery.transport.control import FROM_GENERATION, FROM_LETTER, FROM_PHASE, FROM_SLOT, FROM_STAGE, Control
+
+
+class Stamp:
+    """One worker's line of progress words."""
+
+    def __init__(self, control: Control, worker: int, generation: int) -> None:
+        self._line = control.from_worker[worker]
+        self._since = control.since_ns[worker]
+        self._line[FROM_GENERATION] = generation
+
+    @property
+    def phase(self) -> Phase:
+        """The phase last entered."""
+        return Phase(int(self._line[FROM_PHASE]))
+
+    def enter(self, phase: Phase, slot: int = -1) -> None:
+        """Say what begins now. The time is written before the phase: a reader never sees a new phase with an old time."""
+        self._line[FROM_SLOT] = slot + 1
+        self._since[0] = time.monotonic_ns()
+        self._line[FROM_PHASE] = int(phase)
+
+    @contextmanager
+    def during(self, phase: Phase, slot: int = -1) -> Iterator[None]:
+        """A phase and back to where the worker was before; an exception leaves the phase standing, for its report."""
+        before, before_slot = self.phase, int(self._line[FROM_SLOT]) - 1
+        self.enter(phase, slot)
+        yield
+        self.enter(before, before_slot)
+
+    def reach(self, stage: Stage, letter_bytes: int = 0) -> None:
+        """Say how far the start has come; the letter was written before."""
+        self._line[FROM_LETTER] = letter_bytes
+        self._line[FROM_STAGE] = int(stage)
