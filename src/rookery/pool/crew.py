@@ -115,6 +115,7 @@ class Crew:
         self.last_fault: dict[int, Fault] = {}
         self.faults = 0
         self.started_ns = clock.now_ns()
+        self._slab_ready = False
         self._happenings: list[Happening] = []
 
     # ---- what the pool asks for ------------------------------------------------------------------------------------
@@ -128,14 +129,19 @@ class Crew:
         for worker in workers:
             self._admission.ask(worker)
 
-    def let_go(self, worker: int, groups: dict[int, tuple[int, ...]]) -> None:
-        """Tell the waiting scout which slots are its own."""
-        member = self.members[worker]
-        member.groups, member.slots = groups, tuple(s for slots in groups.values() for s in slots)
-        line = self._wiring.control.to_worker[worker]
-        line[TO_LETTER] = self._wiring.mail.put(self._wiring.mail.worker_window(worker), TO_WORKER, groups)
-        line[TO_GO] = 1
-        self._wiring.bells[worker].ring()
+    def tell_scout(self, groups: dict[int, tuple[int, ...]]) -> None:
+        """Tell the waiting scout which slots are its own; it goes on with ``let_go``."""
+        scout = self.members[0]
+        scout.groups, scout.slots = groups, tuple(s for slots in groups.values() for s in slots)
+        letter_bytes = self._wiring.mail.put(self._wiring.mail.worker_window(0), TO_WORKER, groups)
+        self._wiring.control.to_worker[0, TO_LETTER] = letter_bytes
+
+    def let_go(self) -> None:
+        """The slab has its size: workers that wait for it go on, later ones need not wait."""
+        self._slab_ready = True
+        self._wiring.control.to_worker[:, TO_GO] = 1
+        for bell in self._wiring.bells:
+            bell.ring()
 
     def dismiss(self, workers: int) -> None:
         """Fewer workers than there is room for were chosen: forget the rest."""
@@ -254,6 +260,7 @@ class Crew:
         letter = dataclasses.replace(self._spec, slots=slots, groups=member.groups)
         control.from_worker[w] = 0  # nobody else writes here now: the last generation is reaped
         control.to_worker[w] = 0
+        control.to_worker[w, TO_GO] = self._slab_ready
         control.since_ns[w, 0] = member.spawned_ns = self._clock.now_ns()
         control.from_worker[w, FROM_PHASE] = int(Phase.IMPORT)
         member.stage, member.phase, member.pid = Stage.NONE, Phase.IDLE, None

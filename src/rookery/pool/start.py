@@ -127,8 +127,9 @@ def _bring_up(
     )
     arrays = wiring.size_slab(data.layout)
     if workers is None and num_envs > 1:
-        crew.let_go(0, {g: plan.group_slots[g] for g in plan.groups_of(0)})
+        crew.tell_scout({g: plan.group_slots[g] for g in plan.groups_of(0)})
         crew.call_up(range(1, plan.workers))
+    crew.let_go()
     news.await_all(plan.workers, data.layout.digest)
     crew.dismiss(plan.workers)
     autoreset = Autoreset.parse(options.autoreset)

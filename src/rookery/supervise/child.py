@@ -1,6 +1,6 @@
 """Turns a fresh process into a well-behaved child, then calls its entry point by name.
 
-A child is its own session and process group, dies with its keeper however that dies, writes to a log instead of the
+A child is its own process group, dies with its keeper however that dies, writes to a log instead of the
 terminal, holds no descriptor it was not given, sits in its own scratch directory, and leaves its stack when asked.
 """
 
@@ -25,7 +25,7 @@ DUMP_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else signal.SIG
 """Asks a child for its stack; a real-time signal, because simulators use SIGUSR1 and SIGUSR2 themselves."""
 
 CHILD_TAG = "ROOKERY_CHILD"
-"""Environment variable that marks a child's descendants, so that those who left its session can still be found."""
+"""Environment variable that marks a child's descendants, so that those who left its group can still be found."""
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -63,7 +63,9 @@ def prctl(option: int, value: int) -> None:
 
 def live(spec: ChildSpec, keeper_pid: int, payload: Any = None) -> int:
     """Prepare this process and run the entry point; returns the exit code. Never returns into the caller's code path."""
-    os.setsid()
+    # A group, not a session: the kernel gives each session a scheduling group of its own, and between those a
+    # sched_yield in the doorbell yields to nobody (measured: half the speed on two cores).
+    os.setpgid(0, 0)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != keeper_pid:
         return 0  # the keeper died between the fork and the line above

@@ -93,7 +93,6 @@ class Children:
             env=environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            start_new_session=True,
         )
         self._pid = self._popen.pid
 

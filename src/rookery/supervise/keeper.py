@@ -7,7 +7,7 @@
 
 It exists for four reasons. Forking from a small, clean, preloaded process is fast and safe, whatever threads the user's
 program has. It outlives the parent by a moment, so a parent killed by SIGKILL leaves no process and no directory. As the
-subreaper it inherits every orphan of a dead child, also those that started a session of their own. And it alone knows
+subreaper it inherits every orphan of a dead child, also those that left its process group. And it alone knows
 which process numbers are still ours, so a signal never hits a stranger.
 
 It runs no environment code (except modules the user asks to preload) and must never block on anything but its poll.
@@ -182,7 +182,7 @@ class Keeper:
         return result.si_pid if result is not None else None
 
     def _end_orphans(self) -> None:
-        """Kill descendants of dead children that fell to us, also those with a session of their own."""
+        """Kill descendants of dead children that fell to us, also those that left its process group."""
         if not self._dead_tags:
             return
         for pid in _children_of_self():
@@ -250,8 +250,7 @@ def _tag_of(pid: int) -> str:
 def keep(channel_fd: int, parent_pid: int, keep_fds: Sequence[int], preload: Sequence[str], mode: str, payload: Any) -> None:
     """Be a keeper in this process until the end; never returns."""
     try:
-        with contextlib.suppress(PermissionError):
-            os.setsid()  # Ctrl-C in the terminal is the parent's business
+        os.setpgid(0, 0)  # Ctrl-C in the terminal is the parent's business
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         _detach_stdio()
         signal.signal(signal.SIGINT, signal.SIG_IGN)

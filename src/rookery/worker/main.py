@@ -89,7 +89,8 @@ class Worker:
             self._construct(slot)
         measured = self._measure(spec.slots[0]) if spec.groups is None else None
         self._say_hello(measured)
-        self._groups = spec.groups if spec.groups is not None else self._await_go()
+        told = self._await_go()
+        self._groups = spec.groups if spec.groups is not None else told
         for slot in (s for slots in self._groups.values() for s in slots if s not in self._slots):
             self._construct(slot)
         self._stamp.enter(Phase.IDLE)
@@ -159,12 +160,15 @@ class Worker:
         self._tell(Stage.HELLO, hello)
 
     def _await_go(self) -> Mapping[int, tuple[int, ...]]:
+        """Wait until the slab has its size; the scout also learns here which slots are its own."""
         self._stamp.enter(Phase.IDLE)
         line = self._control.to_worker[self._seat.worker]
         while not line[TO_GO]:
             if line[TO_STOP]:
                 raise SystemExit(0)
             self._bell.wait(1.0)
+        if not line[TO_LETTER]:
+            return {}
         window = self._mail.worker_window(self._seat.worker)
         groups: Mapping[int, tuple[int, ...]] = self._mail.get(window, TO_WORKER, int(line[TO_LETTER]))
         return groups
