@@ -163,6 +163,8 @@ class Pool:
             self._attend()
             if self._count_ready(need):
                 break
+        if self._desk.troubled:
+            self._attend()  # a worker that answers is up: learn of it before its rows are judged
         if need == len(self._group_slots) and not self._desk.troubled:
             attention = self._caller.collect_all()
             if not attention & Attention.FAULT:
@@ -377,6 +379,7 @@ class Pool:
     def _await_all(self) -> None:
         while self._caller.wait(self._caller.inflight_count, TICK_NS) < self._caller.inflight_count:
             self._attend()
+        self._attend()
 
     def _collect_everything(self) -> int:
         _, attention = self._caller.collect(len(self._group_slots), 0)
