@@ -1,7 +1,7 @@
 """Everything that happens, as frozen records, and the one-method protocol of whoever listens.
 
-Names are past tense. Every record knows when it happened on the monotonic clock (``at_s``) and which worker and slots it
-is about; ``to_json`` gives the line that goes into ``events.jsonl``. This module must never import anything of the
+Names are past tense. Every record knows when it happened on the monotonic clock (``at_s``) and which worker and slots
+it is about; ``to_json`` gives the line that goes into ``events.jsonl``. This module must never import anything of the
 package: every other room may speak of events.
 """
 

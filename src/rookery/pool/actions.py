@@ -18,7 +18,13 @@ class ActionWriter:
     """Writes batches of actions; remembers nothing that is not in the slab."""
 
     def __init__(
-        self, node: Node, space: Any, arrays: Mapping[str, npt.NDArray[Any]], control: Control, mail: Mailbox, slots: int
+        self,
+        node: Node,
+        space: Any,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        control: Control,
+        mail: Mailbox,
+        slots: int,
     ) -> None:
         self._node, self._space, self._control, self._mail = node, space, control, mail
         self._rows = {leaf.name: arrays[f"action:{leaf.name}"] for leaf in leaves(node) if leaf.dtype}

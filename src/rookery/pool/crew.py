@@ -1,7 +1,7 @@
 """The crew: every worker's life from first start to last, and what happened to it, told as happenings.
 
-Joins the pure machines (state, budget, backoff, admission) with the effects (keeper, control words, letters, events). It
-decides nothing about rows: the pool learns from ``poll`` who came up and who went down, and why.
+Joins the pure machines (state, backoff, admission, ledger) with the effects (keeper, control words, letters, events).
+It decides nothing about rows: the pool learns from ``poll`` who came up, who went down, and why.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ import dataclasses
 import os
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rookery import events
 from rookery.clock import Clock
-from rookery.errors import Fault, PoolExhaustedError, TransportError, error_for
-from rookery.pool import evidence
+from rookery.errors import Fault, TransportError, error_for
+from rookery.pool import evidence, recycling
+from rookery.pool.ledger import Ledger
+from rookery.pool.member import Happening, Member
 from rookery.pool.wiring import Wiring
 from rookery.spec.options import PoolOptions
 from rookery.spec.phase import Phase, Stage
-from rookery.spec.seat import Hello, WorkerSpec
+from rookery.spec.seat import WorkerSpec
 from rookery.supervise import host
 from rookery.supervise.admission import Admission
-from rookery.supervise.budget import Backoff, RestartBudget
+from rookery.supervise.budget import Backoff
 from rookery.supervise.child import DUMP_SIGNAL, ChildSpec
 from rookery.supervise.children import Children, Report
 from rookery.supervise.exits import Ending
@@ -37,45 +38,8 @@ WORKER_ENTRY = "rookery.worker.main:run"
 PROGRESS_STEPS = 50
 """Steps after which a generation counts as "it worked": a fault after that is not a crash loop."""
 
-LOG_LIMIT_BYTES = 64 << 20
-"""A worker's log is emptied beyond this; its end is what matters."""
-
-
-@dataclass
-class Member:
-    """One worker: its machine and what is remembered of its present generation."""
-
-    index: int
-    machine: WorkerMachine
-    backoff: Backoff
-    slots: tuple[int, ...] = ()
-    groups: dict[int, tuple[int, ...]] | None = None
-    pid: int | None = None
-    booted: bool = False
-    attempts: int = 0
-    stage: Stage = Stage.NONE
-    phase: Phase = Phase.IDLE
-    spawned_ns: int = 0
-    ready_ns: int = 0
-    log_from: int = 0
-    steps_at_start: int = 0
-    restarts: int = 0
-    jitter: float = field(default=1.0)
-
-    @property
-    def is_up(self) -> bool:
-        """Whether requests are served now (or will be noticed to be late)."""
-        return self.machine.state in (State.RUNNING, State.DUMPING)
-
-
-@dataclass(frozen=True)
-class Happening:
-    """News for the pool: ``hello``, ``up``, or ``down`` with the fault (None when the end was planned)."""
-
-    kind: str
-    worker: int
-    fault: Fault | None = None
-    hello: Hello | None = None
+RECYCLE_JITTER = 0.1
+"""Limits differ by up to this share between workers, so that they do not reach them together."""
 
 
 class Crew:
@@ -100,20 +64,17 @@ class Crew:
         grace = int(options.close_timeout_s / 2 * NS)
         self.members = [
             Member(
-                w, WorkerMachine(deadlines, grace), Backoff(options.backoff_s, options.backoff_max_s, rng),
-                jitter=1 + 0.1 * rng.random(),
+                index=worker,
+                machine=WorkerMachine(deadlines, grace),
+                backoff=Backoff(options.backoff_s, options.backoff_max_s, rng),
+                jitter=1 + RECYCLE_JITTER * rng.random(),
             )
-            for w in range(wiring.workers)
-        ]  # fmt: skip
+            for worker in range(wiring.workers)
+        ]
         at_once = 1 if options.start_lock else options.start_concurrency or host.cores()
         self._admission = Admission(at_once, options.start_delay_s)
         self._lock = LockFile(options.start_lock) if options.start_lock else None
-        self._budget = RestartBudget(
-            wiring.slots, options.max_restarts_per_slot, options.max_restarts, options.restart_window_s
-        )
-        self.quarantined: set[int] = set()
-        self.last_fault: dict[int, Fault] = {}
-        self.faults = 0
+        self.ledger = Ledger(wiring.slots, options, emit)
         self.started_ns = clock.now_ns()
         self._slab_ready = False
         self._happenings: list[Happening] = []
@@ -192,11 +153,8 @@ class Crew:
         stage = Stage(int(line[FROM_STAGE]))
         if stage is member.stage or stage is Stage.FAILED:
             return
-        if member.stage is Stage.NONE:
-            hello = self._wiring.mail.get(
-                self._wiring.mail.worker_window(member.index), TO_PARENT, int(line[FROM_LETTER])
-            ) if int(line[FROM_LETTER]) else None  # fmt: skip
-            self._happenings.append(Happening("hello", member.index, hello=hello))
+        if member.stage is Stage.NONE and line[FROM_LETTER]:
+            self._happenings.append(Happening("hello", member.index, hello=self._letter(member)))
         member.stage = stage
         if stage is Stage.READY:
             self._became_ready(member, now)
@@ -241,7 +199,8 @@ class Crew:
 
     def _restart_due(self, now: int) -> None:
         for member in self.members:
-            if member.machine.state is State.WAITING and member.machine.generation and now >= member.machine.restart_at_ns:
+            machine = member.machine
+            if machine.state is State.WAITING and machine.generation and now >= machine.restart_at_ns:
                 self._admission.ask(member.index)
 
     def _admit(self, now: int) -> None:
@@ -256,7 +215,7 @@ class Crew:
 
     def _spawn(self, member: Member) -> None:
         control, mail, w = self._wiring.control, self._wiring.mail, member.index
-        slots = tuple(s for s in member.slots if s not in self.quarantined)
+        slots = tuple(s for s in member.slots if s not in self.ledger.quarantined)
         letter = dataclasses.replace(self._spec, slots=slots, groups=member.groups)
         control.from_worker[w] = 0  # nobody else writes here now: the last generation is reaped
         control.to_worker[w] = 0
@@ -296,9 +255,8 @@ class Crew:
     def _exited(self, member: Member, ending: Ending, rss: int) -> None:
         machine, now = member.machine, self._clock.now_ns()
         planned = machine.retired
-        self._emit(
-            events.WorkerExited(cause=ending.describe(), expected=planned is not None, **self._about(member, rss_bytes=rss))
-        )
+        about = self._about(member, rss_bytes=rss)
+        self._emit(events.WorkerExited(cause=ending.describe(), expected=planned is not None, **about))
         fault = None if planned else self._fault_of(member, ending, rss)
         self._release(member.index)
         machine.exited(now)
@@ -325,8 +283,8 @@ class Crew:
     def _fault_of(self, member: Member, ending: Ending, rss: int) -> Fault:
         scene, machine = self._scene(member), member.machine
         if machine.hung is not None:
-            limit = machine.deadlines.limits_ns[Phase.STEP if machine.hung.phase is Phase.IDLE else machine.hung.phase] / NS
-            cause = evidence.hung(scene, machine.late_ns / NS, limit)
+            late_in = Phase.STEP if machine.hung.phase is Phase.IDLE else machine.hung.phase
+            cause = evidence.hung(scene, machine.late_ns / NS, machine.deadlines.limits_ns[late_in] / NS)
         else:
             cause = evidence.crashed(scene, ending, rss, host.memory_limit_bytes())
         if member.booted:
@@ -334,14 +292,14 @@ class Crew:
             return evidence.raised("raised", scene, words) if words else cause
         return evidence.never_started(scene, self._last_words(member), cause, member.attempts + 1)
 
-    def _last_words(self, member: Member) -> dict[str, Any] | None:
-        line = self._wiring.control.from_worker[member.index]
-        if Stage(int(line[FROM_STAGE])) is not Stage.FAILED:
-            return None
-        words: dict[str, Any] = self._wiring.mail.get(
-            self._wiring.mail.worker_window(member.index), TO_PARENT, int(line[FROM_LETTER])
-        )
-        return words
+    def _last_words(self, member: Member) -> Any:
+        """What the worker said before it failed at its start, or None."""
+        stage = Stage(int(self._wiring.control.from_worker[member.index, FROM_STAGE]))
+        return self._letter(member) if stage is Stage.FAILED else None
+
+    def _letter(self, member: Member) -> Any:
+        nbytes = int(self._wiring.control.from_worker[member.index, FROM_LETTER])
+        return self._wiring.mail.get(self._wiring.mail.worker_window(member.index), TO_PARENT, nbytes)
 
     def _scene(self, member: Member) -> evidence.Scene:
         line = self._wiring.control.from_worker[member.index]
@@ -349,7 +307,7 @@ class Crew:
         phase = hung.phase if hung is not None else Phase(int(line[FROM_PHASE]))
         culprit = int(line[FROM_SLOT]) - 1 if int(line[FROM_SLOT]) else None
         seed, action = self._describe(culprit) if culprit is not None else (None, None)
-        slots = tuple(s for s in member.slots if s not in self.quarantined)
+        slots = tuple(s for s in member.slots if s not in self.ledger.quarantined)
         return evidence.Scene(
             member.index, member.machine.generation, member.pid, slots, culprit, phase, seed,
             action if phase is Phase.STEP else None, self.log_of(member.index), member.log_from,
@@ -360,91 +318,35 @@ class Crew:
         member = next(m for m in self.members if slot in m.slots)
         return dataclasses.replace(self._scene(member), slots=(slot,), culprit=slot)
 
-    # ---- budgets ----------------------------------------------------------------------------------------------------
+    # ---- after a fault ----------------------------------------------------------------------------------------------
 
     def _after_fault(self, member: Member, fault: Fault, now: int) -> None:
-        self._tell(fault, during_start=not member.booted)
+        self.ledger.note(fault, during_start=not member.booted)
         if not member.booted:
             self._retry_start(member, fault, now)
             return
-        self.spend(fault, now)
+        self.ledger.charge(fault, now / NS)
         progressed = self._steps(member) - member.steps_at_start >= PROGRESS_STEPS
-        delay = member.backoff.after_fault(progressed)
         member.restarts += 1
-        if set(member.slots) <= self.quarantined:
-            return
-        member.machine.wait_until(now + int(delay * NS), now)
-        self._emit(events.RestartScheduled(delay_s=delay, restarts=member.restarts, **self._about(member)))
+        if not set(member.slots) <= self.ledger.quarantined:
+            self._schedule(member, member.backoff.after_fault(progressed), member.restarts, now)
 
     def _retry_start(self, member: Member, fault: Fault, now: int) -> None:
         """Never booted: a mistake in the settings fails fast, anything else is tried again a few times."""
         member.attempts += 1
         if fault.phase == "import" or member.attempts >= self._options.start_attempts:
             raise error_for(fault)
-        delay = member.backoff.after_fault(made_progress=False)
-        member.machine.wait_until(now + int(delay * NS), now)
-        self._emit(events.RestartScheduled(delay_s=delay, restarts=member.attempts, **self._about(member)))
+        self._schedule(member, member.backoff.after_fault(made_progress=False), member.attempts, now)
 
-    def spend(self, fault: Fault, now: int) -> None:
-        """Charge a fault to the budgets; quarantine or give up when one is spent."""
-        guilty = fault.slots if fault.culprit is None else (fault.culprit,)
-        spent, exhausted = self._budget.note(guilty, now / NS)
-        window = self._options.restart_window_s
-        for slot in sorted(spent - self.quarantined):
-            self.quarantined.add(slot)
-            restarts = self._budget.restarts_of(slot, now / NS)
-            self._emit(events.SlotQuarantined(slots=(slot,), worker=fault.worker, restarts=restarts, window_s=window))
-        if spent and self._options.on_exhausted == "raise":
-            raise PoolExhaustedError(
-                f"slots {sorted(spent)} broke more than {self._options.max_restarts_per_slot} times in {window:g} s; "
-                "raise max_restarts_per_slot, or mend the environment", self.last_fault,
-            )  # fmt: skip
-        if exhausted or len(self.quarantined) == self._wiring.slots:
-            what = "every slot is quarantined" if not exhausted else f"more than {self._options.max_restarts} faults"
-            raise PoolExhaustedError(
-                f"{what} within {window:g} s; raise max_restarts, or mend the environment", self.last_fault
-            )
-
-    def tell(self, fault: Fault) -> None:
-        """A fault that the worker survived."""
-        self._tell(fault, during_start=False)
-
-    def _tell(self, fault: Fault, during_start: bool) -> None:
-        self.faults += 1
-        for slot in fault.slots if fault.culprit is None else (fault.culprit,):
-            self.last_fault[slot] = fault
-        self._emit(
-            events.FaultSeen(
-                kind=fault.kind, phase=fault.phase, summary=fault.summary, culprit=fault.culprit, signal=fault.signal,
-                exit_code=fault.exit_code, seed=fault.seed, last_action=fault.last_action,
-                stderr_tail=fault.stderr_tail, traceback=fault.traceback, during_start=during_start,
-                worker=fault.worker, slots=fault.slots, generation=fault.generation, pid=fault.pid,
-            )
-        )  # fmt: skip
-
-    # ---- limits -----------------------------------------------------------------------------------------------------
+    def _schedule(self, member: Member, delay_s: float, restarts: int, now: int) -> None:
+        member.machine.wait_until(now + int(delay_s * NS), now)
+        self._emit(events.RestartScheduled(delay_s=delay_s, restarts=restarts, **self._about(member)))
 
     def overdue(self) -> tuple[int, str] | None:
-        """One running worker that is past a limit, with the reason; also keeps logs from growing without end."""
-        now, options = self._clock.now_ns(), self._options
+        """One running worker that is past a limit, with the reason."""
         for member in self.members:
-            if member.machine.state is not State.RUNNING:
-                continue
-            self._trim_log(member.index)
-            age, steps = (now - member.ready_ns) / NS, self._steps(member) - member.steps_at_start
-            if options.max_steps and steps >= options.max_steps * member.jitter:
-                return member.index, f"served {steps} steps"
-            if options.max_age_s and age >= options.max_age_s * member.jitter:
-                return member.index, f"{age:.0f} s old"
-            rss = host.resident_bytes(member.pid or 0) if options.max_rss_bytes else 0
-            if options.max_rss_bytes and rss >= options.max_rss_bytes * member.jitter:
-                return member.index, f"grew to {rss / 1e6:.0f} MB"
-        return None
-
-    def _trim_log(self, worker: int) -> None:
-        log = self.log_of(worker)
-        if log.exists() and log.stat().st_size > LOG_LIMIT_BYTES:
-            os.truncate(log, 0)  # the writer appends, so it goes on at the new end
+            recycling.trim_log(self.log_of(member.index))
+        return recycling.overdue(self.members, self._options, self._clock.now_ns(), self._steps)
 
     # ---- the end ----------------------------------------------------------------------------------------------------
 

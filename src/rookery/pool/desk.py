@@ -120,9 +120,10 @@ class Desk:
             if self.life[slot] == Life.FRESH and self.verdict[slot] in (Verdict.FRESH, Verdict.RENEWED):
                 self.life[slot] = Life.LIVE if up else Life.LOST
                 self._renew[slot] = False
+        self.verdict[slots] = Verdict.TRUE
         self.troubled = bool(self.life.any())
 
     def masked(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Rows that carry no true transition."""
-        verdicts = self.verdict[slots]
-        return (verdicts != Verdict.TRUE) & (verdicts != Verdict.RENEWED)
+        masked: npt.NDArray[np.bool_] = ~np.isin(self.verdict[slots], (Verdict.TRUE, Verdict.RENEWED))
+        return masked

@@ -66,7 +66,8 @@ def never_started(scene: Scene, words: Mapping[str, Any] | None, cause: Fault, a
     """No environment of this worker ever gave an observation."""
     tried = f"{attempts} start{'s' if attempts > 1 else ''}"
     if words is None:
-        return _fault("start", f"never started: {cause.summary}", scene, ending=_ending(cause), advice=cause.advice, tried=tried)
+        ending = Ending(cause.signal, cause.exit_code)
+        return _fault("start", f"never started: {cause.summary}", scene, ending, advice=cause.advice, tried=tried)
     summary = f"never started: {words['summary']} during {words['phase']}"
     advice = "this is most likely a mistake in the environment's settings; the traceback names the line"
     return _fault("start", summary, scene, advice=advice, tried=tried, traceback=words["traceback"])
@@ -80,17 +81,14 @@ def raised(kind: str, scene: Scene, words: Mapping[str, Any]) -> Fault:
         if kind == "raised"
         else "correct the environment's spaces or its data; check='shape' accepts NaN"
     )
-    return _fault(kind, f"{verb} {words['summary']} in {words['phase']}", scene, advice=advice, traceback=words["traceback"])
+    summary = f"{verb} {words['summary']} in {words['phase']}"
+    return _fault(kind, summary, scene, advice=advice, traceback=words["traceback"])
 
 
 def lost_with_keeper(scene: Scene) -> Fault:
     """The keeper died and took all workers along."""
     advice = "somebody killed the keeper, or the system ran out of memory; see `dmesg`"
     return _fault("crashed", "ended together with the keeper of all workers", scene, advice=advice)
-
-
-def _ending(fault: Fault) -> Ending:
-    return Ending(fault.signal, fault.exit_code)
 
 
 def _fault(kind: str, summary: str, scene: Scene, ending: Ending | None = None, **more: str) -> Fault:

@@ -1,7 +1,7 @@
 """Per-slot numbers from the control words: nothing is sent, nothing is sampled by a thread.
 
-Step times come from a histogram the worker's loop keeps (half octaves of nanoseconds), so percentiles are right to about
-a fifth of their value.
+Step times come from a histogram the worker's loop keeps (half octaves of nanoseconds), so percentiles are right to
+about a fifth of their value.
 """
 
 from __future__ import annotations
@@ -83,12 +83,13 @@ def measure(control: Control, crew: Crew, plan: Plan, now_ns: int, started_ns: i
         for slot in group
     )
     steps = int(control.steps.sum())
-    return PoolMetrics(seconds, steps, steps / seconds, crew.faults, slots)
+    return PoolMetrics(seconds, steps, steps / seconds, crew.ledger.faults, slots)
 
 
 def _slot(control: Control, crew: Crew, worker: int, slot: int, seconds: float, typical: float) -> SlotMetrics:
     member, histogram = crew.members[worker], control.step_histogram[slot]
-    step, reset, construct = (int(field[slot]) * 1e-9 for field in (control.step_ns, control.reset_ns, control.construct_ns))
+    times = (control.step_ns, control.reset_ns, control.construct_ns)
+    step, reset, construct = (int(field[slot]) * 1e-9 for field in times)
     median = percentile(histogram, 0.5)
     return SlotMetrics(
         slot=slot,
@@ -99,7 +100,7 @@ def _slot(control: Control, crew: Crew, worker: int, slot: int, seconds: float, 
         step_p95_s=percentile(histogram, 0.95),
         step_p99_s=percentile(histogram, 0.99),
         restarts=member.restarts,
-        quarantined=slot in crew.quarantined,
+        quarantined=slot in crew.ledger.quarantined,
         rss_bytes=host.resident_bytes(member.pid) if member.pid else 0,
         share_step=min(1.0, step / seconds),
         share_reset=min(1.0, reset / seconds),

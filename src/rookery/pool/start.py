@@ -28,7 +28,8 @@ from rookery import events
 from rookery.clock import Clock
 from rookery.errors import ConfigError
 from rookery.pool.actions import ActionWriter
-from rookery.pool.crew import Crew, Happening
+from rookery.pool.crew import Crew
+from rookery.pool.member import Happening
 from rookery.pool.eventlog import EVENTS_FILE, EventLog, has_run
 from rookery.pool.gather import Gatherer
 from rookery.pool.wiring import Wiring
@@ -205,7 +206,7 @@ def take_down(
     crew.kill_all()
     crew.await_exits(limit / 4)
     children.close(limit / 4)
-    log.emit(events.PoolClosed(seconds=time.monotonic() - began, killed=killed, steps=steps, faults=crew.faults))
+    log.emit(events.PoolClosed(seconds=time.monotonic() - began, killed=killed, steps=steps, faults=crew.ledger.faults))
     log.close()
     wiring.close()
     shutil.rmtree(run_dir if options.run_dir is None else run_dir / "scratch", ignore_errors=True)

@@ -94,7 +94,7 @@ def _(space: spaces.Dict, path: tuple[str | int, ...] = ()) -> Node:
 
 
 @tree_of.register
-def _(space: spaces.Tuple, path: tuple[str | int, ...] = ()) -> Node:
+def _(space: spaces.Tuple[Any], path: tuple[str | int, ...] = ()) -> Node:
     return TupleNode(tuple(tree_of(sub, (*path, i)) for i, sub in enumerate(space.spaces)))
 
 
@@ -130,7 +130,8 @@ def split(node: Node, value: Any) -> Iterator[tuple[Leaf, Any]]:
         yield node, value
     elif isinstance(node, DictNode):
         if not isinstance(value, Mapping):
-            raise BadValueError(f"expected a dict with keys {[k for k, _ in node.children]}, got {type(value).__name__}")
+            keys = [key for key, _ in node.children]
+            raise BadValueError(f"expected a dict with keys {keys}, got {type(value).__name__}")
         for key, child in node.children:
             if key not in value:
                 raise BadValueError(f"key {key!r} is missing; got keys {list(value)}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rookery.errors import ConfigError
 
@@ -15,7 +16,7 @@ SYNC_COST_S = 25e-6
 """What one more worker costs per batch (measured 19 to 25 us per sync): below this much work it does not pay."""
 
 WAITING_SHARE = 0.5
-"""A step that uses less than this share of its own time on the CPU waits for something outside, so cores do not limit."""
+"""A step that uses less than this share of its time on the CPU waits for something outside: cores do not limit it."""
 
 MEMORY_SHARE = 0.8
 """Of the free memory, how much workers may be planned to fill."""
@@ -69,7 +70,7 @@ class Plan:
 def deal(count: int, hands: int) -> list[range]:
     """``count`` things to ``hands`` in contiguous blocks whose sizes differ by one at most."""
     edges = [count * h // hands for h in range(hands + 1)]
-    return [range(a, b) for a, b in zip(edges, edges[1:], strict=False)]
+    return [range(a, b) for a, b in pairwise(edges)]
 
 
 def make_plan(num_envs: int, workers: int, groups: int | None, batch_size: int | None) -> Plan:
@@ -125,6 +126,6 @@ def _check_counts(num_envs: int, workers: int, groups: int | None, batch: int) -
 def _check_batch(batch: int, sizes: set[int], num_envs: int, workers: int) -> None:
     if len(sizes) > 1 or batch % next(iter(sizes)):
         raise ConfigError(
-            f"batch_size={batch} is not a whole number of groups of {sorted(sizes)} slots; leave groups=None, or choose "
+            f"batch_size={batch} is not a whole number of groups of {sorted(sizes)} slots; leave groups=None, or use "
             f"groups={-(-num_envs // workers)} for groups of one slot"
         )

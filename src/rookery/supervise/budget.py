@@ -1,7 +1,7 @@
 """How often a thing may break: sliding windows, and pauses that grow. Pure; the caller brings the time.
 
-As OTP has it: at most R restarts in T seconds, per slot and for the whole pool. A slot over its budget is quarantined; a
-pool over its budget gives up. The first restart is immediate, later ones in a row wait longer and longer.
+As OTP has it: at most R restarts in T seconds, per slot and for the whole pool. A slot over its budget is quarantined;
+a pool over its budget gives up. The first restart is immediate, later ones in a row wait longer and longer.
 """
 
 from __future__ import annotations
@@ -67,5 +67,5 @@ class Backoff:
         if self.in_a_row == 1:
             return 0.0
         # The exponent is bounded: 2 ** 1100 does not fit a float, and no one waits that long.
-        pause = min(self.longest_s, self.first_s * 2 ** min(self.in_a_row - 2, 60))
+        pause = min(self.longest_s, self.first_s * 2.0 ** min(self.in_a_row - 2, 60))
         return pause * (1 - JITTER * self.rng.random())

@@ -56,13 +56,13 @@ class ChildSpec:
 
 
 def prctl(option: int, value: int) -> None:
-    """One call of prctl(2); silently nothing where it does not exist."""
+    """Set a property of this process; silently nothing where the system has no such call."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
 def live(spec: ChildSpec, keeper_pid: int, payload: Any = None) -> int:
-    """Prepare this process and run the entry point; returns the exit code. Never returns into the caller's code path."""
+    """Prepare this process and run the entry point; returns the exit code, with which the caller must leave at once."""
     # A group, not a session: the kernel gives each session a scheduling group of its own, and between those a
     # sched_yield in the doorbell yields to nobody (measured: half the speed on two cores).
     os.setpgid(0, 0)

@@ -135,7 +135,8 @@ class Children:
 
     def reports(self, timeout_s: float = 0.0) -> list[Report]:
         """What has happened since the last call; waits up to ``timeout_s`` for the first news."""
-        return [Report(**{k: v for k, v in line.items() if k in Report.__dataclass_fields__}) for line in self._lines(timeout_s)]
+        known = Report.__dataclass_fields__
+        return [Report(**{k: v for k, v in line.items() if k in known}) for line in self._lines(timeout_s)]
 
     def close(self, timeout_s: float) -> None:
         """Let the keeper end everything; after the time, kill it (its children die with it)."""

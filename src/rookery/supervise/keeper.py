@@ -5,8 +5,8 @@
     parent --(socketpair: commands, events)--> keeper --(fork or exec)--> child, child, child ...
                                                is the subreaper of all their descendants
 
-It exists for four reasons. Forking from a small, clean, preloaded process is fast and safe, whatever threads the user's
-program has. It outlives the parent by a moment, so a parent killed by SIGKILL leaves no process and no directory. As the
+It exists for four reasons. Forking from a small, clean, preloaded process is fast and safe, whatever threads the
+user's program has. It outlives the parent by a moment, so a parent killed by SIGKILL leaves no process and no directory. As the
 subreaper it inherits every orphan of a dead child, also those that left its process group. And it alone knows
 which process numbers are still ours, so a signal never hits a stranger.
 
@@ -160,8 +160,10 @@ class Keeper:
     # ---- deaths ---------------------------------------------------------------------------------------------------
 
     def _reap(self) -> None:
-        """Report every child that is gone. The group is killed while the leader is still a zombie, so that its number
-        cannot belong to anybody else."""
+        """Report every child that is gone.
+
+        Its group is killed while the leader is still a zombie, so that its number cannot belong to anybody else.
+        """
         while (found := self._peek()) is not None:
             if found not in self._children:
                 os.waitpid(found, 0)  # an adopted orphan
@@ -247,7 +249,9 @@ def _tag_of(pid: int) -> str:
     return ""
 
 
-def keep(channel_fd: int, parent_pid: int, keep_fds: Sequence[int], preload: Sequence[str], mode: str, payload: Any) -> None:
+def keep(
+    channel_fd: int, parent_pid: int, keep_fds: Sequence[int], preload: Sequence[str], mode: str, payload: Any
+) -> None:
     """Be a keeper in this process until the end; never returns."""
     try:
         os.setpgid(0, 0)  # Ctrl-C in the terminal is the parent's business

@@ -111,13 +111,14 @@ class WorkerMachine:
                 self.hung, self.late_ns = reading, late
                 self._go(State.DUMPING, now_ns)
                 return [Command.DUMP]
-        elif self.state is State.DUMPING and now_ns - self.since_ns >= DUMP_GRACE_S * NS:
-            self._go(State.KILLING, now_ns)
-            return [Command.KILL]
-        elif self.state is State.STOPPING and now_ns - self.since_ns >= self.stop_grace_ns:
+        elif self._grace_is_over(now_ns):
             self._go(State.KILLING, now_ns)
             return [Command.KILL]
         return []
+
+    def _grace_is_over(self, now_ns: int) -> bool:
+        graces = {State.DUMPING: int(DUMP_GRACE_S * NS), State.STOPPING: self.stop_grace_ns}
+        return self.state in graces and now_ns - self.since_ns >= graces[self.state]
 
     def retire(self, reason: str, now_ns: int) -> list[Command]:
         """End this generation on purpose: politely first."""

@@ -1,8 +1,8 @@
 """Requests and answers by sequence number, in pure Python: the parent's ``PyCaller`` and the worker's ``Answerer``.
 
 ``_native.Caller`` does what ``PyCaller`` does, faster; the same tests run over both. A request is one bump of a group's
-``sent`` word, its answer is ``done`` catching up with it. A late answer can therefore never be taken for the answer to a
-newer request: the numbers differ.
+``sent`` word, its answer is ``done`` catching up with it. A late answer can therefore never be taken for the answer to
+a newer request: the numbers differ.
 
 Without the native module the publishing stores are plain stores of the interpreter, followed by a system call when
 somebody sleeps. On x86 that is in order; on other processors the native module is the one to use.
@@ -53,7 +53,9 @@ class PyCaller:
         extra_fd: int,
         rounds: int,
     ) -> None:
-        self._parent, self._from, self._group = memoryview(parent), from_worker, memoryview(group.reshape(-1))
+        self._from = from_worker
+        self._parent: Any = memoryview(parent)  # type: ignore[arg-type]
+        self._group: Any = memoryview(group.reshape(-1))  # type: ignore[arg-type]
         self._bells = [Bell(-1, int(fd)) for fd in bells]
         self._own = Bell(own_fd, -1)
         self._worker_of = worker_of.tolist()
@@ -127,7 +129,8 @@ class PyCaller:
 
     def collect(self, need: int, start: int) -> tuple[list[int], int]:
         """Hand out up to ``need`` ready groups, looking round from ``start``, with their attention bits."""
-        total, out, attention = len(self._worker_of), [], 0
+        total, attention = len(self._worker_of), 0
+        out: list[int] = []
         for q in range(total):
             g = (start + q) % total
             if len(out) < need and g in self._inflight and not self.is_open(g):
@@ -147,8 +150,8 @@ class Answerer:
         self, control: Control, worker: int, groups: Sequence[int], bell: Bell, parent_bell: Bell, rounds: int
     ) -> None:
         self._to, self._from = control.to_worker[worker], control.from_worker[worker]
-        self._parent: Any = memoryview(control.parent)
-        self._group: Any = memoryview(control.group.reshape(-1))
+        self._parent: Any = memoryview(control.parent)  # type: ignore[arg-type]
+        self._group: Any = memoryview(control.group.reshape(-1))  # type: ignore[arg-type]
         self._groups, self._turn, self._asked = list(groups), 0, 0
         self._bell, self._parent_bell = bell, parent_bell
         self._rounds = min(rounds, PY_ROUNDS)

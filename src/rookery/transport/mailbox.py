@@ -2,8 +2,8 @@
 
 One sparse memory file with a private window per slot and direction. A letter is written at the start of its window and
 its length goes into a control word that is published with the request or the answer, so there is one writer and one
-reader at any time, nobody ever blocks on a full pipe, and the letters of a dead worker can still be read. Windows are 4 GiB of
-address, not of memory: only pages that were written exist.
+reader at any time, nobody ever blocks on a full pipe, and the letters of a dead worker can still be read. Windows are
+4 GiB of address, not of memory: only pages that were written exist.
 """
 
 from __future__ import annotations

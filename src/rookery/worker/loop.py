@@ -36,7 +36,9 @@ class Loop(Protocol):
 class PyLoop:
     """The loop in pure Python."""
 
-    def __init__(self, control: Control, stamp: Stamp, groups: Mapping[int, Sequence[EnvSlot]], answerer: Answerer) -> None:
+    def __init__(
+        self, control: Control, stamp: Stamp, groups: Mapping[int, Sequence[EnvSlot]], answerer: Answerer
+    ) -> None:
         self._ops = control.op
         self._stamp, self._groups, self._answerer = stamp, groups, answerer
 

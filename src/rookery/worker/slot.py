@@ -28,7 +28,9 @@ from rookery.worker.stamp import Stamp
 class EnvSlot:
     """One environment and its rows."""
 
-    def __init__(self, context: SlotContext, make: Callable[[], Any], control: Control, mail: Mailbox, stamp: Stamp) -> None:
+    def __init__(
+        self, context: SlotContext, make: Callable[[], Any], control: Control, mail: Mailbox, stamp: Stamp
+    ) -> None:
         self.index = context.slot
         self.env: Any = None
         self._context, self._make = context, make
@@ -214,7 +216,7 @@ class EnvSlot:
                 values[self.index] = rest.pop(key)
         if not rest and not self._objects and final_info is None:
             return int(Attention.MAIL) if self._infos else 0
-        letter = {"info": rest, "objects": self._objects}
+        letter: dict[str, Any] = {"info": rest, "objects": self._objects}
         if final_info is not None:
             letter |= {"final_info": final_info, "final_objects": final_objects}
         self._control.mail_bytes[self.index] = self._mail.put(self.index, TO_PARENT, letter)

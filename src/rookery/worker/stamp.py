@@ -28,7 +28,7 @@ class Stamp:
         return Phase(int(self._line[FROM_PHASE]))
 
     def enter(self, phase: Phase, slot: int = -1) -> None:
-        """Say what begins now. The time is written before the phase: a reader never sees a new phase with an old time."""
+        """Say what begins now. Time before phase: a reader never sees a new phase with an old time."""
         self._line[FROM_SLOT] = slot + 1
         self._since[0] = time.monotonic_ns()
         self._line[FROM_PHASE] = int(phase)

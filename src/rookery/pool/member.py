@@ -1,0 +1,48 @@
+"""One worker as the crew sees it, and the news the crew tells the pool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rookery.errors import Fault
+from rookery.spec.phase import Phase, Stage
+from rookery.spec.seat import Hello
+from rookery.supervise.budget import Backoff
+from rookery.supervise.machine import State, WorkerMachine
+
+
+@dataclass
+class Member:
+    """One worker: its machine, and what is remembered of its present generation."""
+
+    index: int
+    machine: WorkerMachine
+    backoff: Backoff
+    jitter: float
+    slots: tuple[int, ...] = ()
+    groups: dict[int, tuple[int, ...]] | None = None
+    pid: int | None = None
+    booted: bool = False
+    attempts: int = 0
+    restarts: int = 0
+    stage: Stage = Stage.NONE
+    phase: Phase = Phase.IDLE
+    spawned_ns: int = 0
+    ready_ns: int = 0
+    log_from: int = 0
+    steps_at_start: int = 0
+
+    @property
+    def is_up(self) -> bool:
+        """Whether requests are served now (or will be noticed to be late)."""
+        return self.machine.state in (State.RUNNING, State.DUMPING)
+
+
+@dataclass(frozen=True)
+class Happening:
+    """News for the pool: ``hello``, ``up``, or ``down`` with the fault (None when the end was planned)."""
+
+    kind: str
+    worker: int
+    fault: Fault | None = None
+    hello: Hello | None = field(default=None)
