@@ -1,0 +1,77 @@
+# Every verb sets up what it needs in .venv and reuses it the next time.
+#
+#   make demo    16 environments, one worker killed half way, the run goes on    (light install, no torch)
+#   make test    every test                                                      (full install, with torch)
+#   make check   ruff, mypy, import direction, codespell
+#   make bench   peers and Rookery side by side; writes benchmarks/RESULTS.md
+#   make docs    the documentation as a site in ./site
+#   make setup   only the full install
+#   make clean   back to a fresh clone
+#
+# PYTHON chooses the interpreter that makes .venv (3.11 to 3.13); ARGS is handed to the tool that runs.
+
+PYTHON ?= python3
+ARGS ?=
+
+BIN := .venv/bin
+SOURCES := src tests benchmarks setup.py
+PROSE := $(SOURCES) docs README.md CHANGELOG.md CONTRIBUTING.md Makefile pyproject.toml
+INPUTS := pyproject.toml setup.py constraints.txt $(wildcard src/rookery/*/*.c src/rookery/*/*.h)
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PACKAGE := $(INSTALL) --no-build-isolation --editable
+
+.DELETE_ON_ERROR:
+.PHONY: help setup check test demo bench docs clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+setup: .venv/full
+
+check: .venv/full
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/unit/test_import_direction.py
+	$(BIN)/codespell $(PROSE)
+
+test: .venv/full
+	$(BIN)/python -m pytest $(ARGS)
+
+demo: .venv/light
+	$(BIN)/rookery demo $(ARGS)
+
+bench: .venv/full
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+docs: .venv/docs
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+clean:
+	rm -rf .venv .venv-bench build site .mypy_cache .ruff_cache .pytest_cache .hypothesis src/rookery.egg-info
+	rm -f src/rookery/*/_native*.so
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is made when its install is complete, and again when anything that goes into the install has changed.
+# The native modules are built here; setuptools comes from the constraints too, hence no build isolation.
+
+.venv/python:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+	  || { echo "Rookery needs Python 3.11 to 3.13: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/light: .venv/python $(INPUTS)
+	$(INSTALL) setuptools
+	$(PACKAGE) ".[cli]"
+	@touch $@
+
+# torch first and by its exact version: any looser request may choose a build with gigabytes of GPU libraries.
+.venv/full: .venv/light
+	$(INSTALL) "$$(grep '^torch==' constraints.txt)"
+	$(PACKAGE) ".[test,check]"
+	@touch $@
+
+.venv/docs: .venv/light
+	$(PACKAGE) ".[docs]"
+	@touch $@
