@@ -1,0 +1,142 @@
+"""The arrows between the rooms of the house point one way; this test owns the table that says which."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rookery
+
+PACKAGE = Path(rookery.__file__).parent
+
+FOUNDATION = {"errors", "events", "clock"}
+SIDES = FOUNDATION | {"spec", "transport", "supervise"}
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "events": set(),
+    "clock": set(),
+    "view": {"events"},
+    "spec": FOUNDATION,
+    "transport": FOUNDATION | {"spec"},
+    "supervise": FOUNDATION | {"spec"},
+    "worker": FOUNDATION | {"spec", "transport", "supervise.child"},
+    "pool": SIDES | {"view"},
+    "sims": FOUNDATION | {"spec"},
+    "adapters": SIDES | {"pool"},
+    "train": SIDES | {"pool", "adapters"},
+    "testing": SIDES | {"pool", "adapters"},
+    "cli": SIDES | {"pool", "adapters", "train", "view"},
+}
+"""For every room, what it may see beside itself. ``a.b`` allows that one module of a room."""
+
+ALSO = {"cli.check": {"testing"}}
+"""Modules that may see more than their room: the conformance checks are what ``rookery check`` is about."""
+
+
+def module_name(file: Path, root: Path) -> str:
+    """The dotted name below the package: ``pool.crew``, or ``pool`` for a room's ``__init__``."""
+    parts = file.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(file: Path, root: Path) -> Iterator[tuple[int, str]]:
+    """Every import of the package in a file, at any depth and also those for type checkers only, below the package."""
+    here = ["rookery", *file.relative_to(root).parts[:-1]]
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = here[: len(here) - node.level + 1] if node.level else []
+            source = ".".join([*base, *([node.module] if node.module else [])])
+            names = [f"{source}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name.startswith("rookery."):
+                yield node.lineno, name.removeprefix("rookery.")
+
+
+def is_allowed(module: str, target: str) -> bool:
+    room = module.split(".")[0]
+    allowed = {room} | MAY_IMPORT[room] | ALSO.get(module, set())
+    return any(target == seen or target.startswith(seen + ".") for seen in allowed)
+
+
+def upward_arrows(root: Path) -> list[str]:
+    return [
+        f"{file.relative_to(root)}:{line} imports rookery.{target}"
+        for file in sorted(root.rglob("*.py"))
+        if file != root / "__init__.py"
+        for line, target in imports_of(file, root)
+        if not is_allowed(module_name(file, root), target)
+    ]
+
+
+def test_no_import_points_up():
+    assert upward_arrows(PACKAGE) == []
+
+
+def test_every_room_has_a_rule():
+    rooms = {module_name(file, PACKAGE).split(".")[0] for file in PACKAGE.rglob("*.py")} - {""}
+    assert rooms <= set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("pool/plain.py", "import rookery.worker.loop"),
+        ("pool/named.py", "from rookery import worker"),
+        ("pool/inner.py", "def late():\n    from rookery.worker.loop import PyLoop"),
+        ("spec/dots.py", "from ..pool import pool"),
+        ("worker/other.py", "from rookery.supervise.keeper import keep"),
+        ("transport/side.py", "from rookery.supervise import host"),
+        ("view/more.py", "from rookery.errors import Fault"),
+        ("cli/doctor.py", "from rookery.testing import zoo"),
+    ],
+)
+def test_an_arrow_that_points_up_is_found_however_it_is_written(tmp_path: Path, file: str, line: str):
+    path = tmp_path / file
+    path.parent.mkdir()
+    path.write_text(line)
+    assert len(upward_arrows(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("cli/check.py", "from rookery.testing import zoo"),
+        ("worker/main.py", "from rookery.supervise.child import DUMP_SIGNAL"),
+        ("pool/log.py", "from rookery.view.jsonl import JsonlSink"),
+    ],
+)
+def test_the_exceptions_of_the_table_are_allowed(tmp_path: Path, file: str, line: str):
+    path = tmp_path / file
+    path.parent.mkdir()
+    path.write_text(line)
+    assert upward_arrows(tmp_path) == []
+
+
+def test_the_package_itself_imports_its_rooms_for_type_checkers_only():
+    body = ast.parse((PACKAGE / "__init__.py").read_text()).body
+    at_run_time = [ast.unparse(node) for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert not [line for line in at_run_time if "rookery" in line]
+
+
+@pytest.mark.parametrize(
+    ("statement", "unwanted"),
+    [
+        ("import rookery", "torch numpy gymnasium stable_baselines3 cloudpickle multiprocessing"),
+        ("import rookery; rookery.WorkerError", "torch numpy gymnasium"),
+        ("import rookery; rookery.Pool", "torch stable_baselines3 rich tyro rookery.worker rookery.testing"),
+        ("import rookery.worker.main", "torch stable_baselines3 rich tyro rookery.pool"),
+        ("import rookery.supervise.keeper", "torch gymnasium rookery.pool rookery.worker"),
+    ],
+)
+def test_a_fresh_interpreter_loads_only_what_is_used(statement: str, unwanted: str):
+    code = f"{statement}\nimport sys\nprint(*sorted({set(unwanted.split())!r} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert result.stdout.strip() == ""
