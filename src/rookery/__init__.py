@@ -14,6 +14,8 @@ _HOMES = {
     "Pool": "rookery.pool.pool",
     "Batch": "rookery.pool.batch",
     "PoolOptions": "rookery.spec.options",
+    "VectorEnv": "rookery.adapters.vector_env",
+    "make_vec": "rookery.adapters.vector_env",
     "EnvSpec": "rookery.spec.env",
     "Autoreset": "rookery.spec.autoreset",
     "current_slot": "rookery.spec.context",
@@ -36,6 +38,7 @@ _HOMES = {
 __all__ = ["__version__", *_HOMES]
 
 if TYPE_CHECKING:
+    from rookery.adapters.vector_env import VectorEnv, make_vec
     from rookery.errors import (
         BadDataError,
         CheckpointError,
