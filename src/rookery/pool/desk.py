@@ -70,36 +70,40 @@ class Desk:
     def worker_died(self, open_slots: Sequence[int], ops: Sequence[int], idle_slots: Iterable[int]) -> bool:
         """A group's worker is gone. Returns whether the open request is answered now (else a new generation does it).
 
-        A request that only wanted resets is left open: the next generation serves it.
+        A request that only wanted resets is left open: the next generation serves it. ``idle_slots`` have nothing open:
+        their last answer is true and may still be handed out, but their episode is lost.
         """
         self.troubled = True
         for slot in idle_slots:
-            if self.life[slot] == Life.LIVE:
-                self.life[slot] = Life.LOST
-        if not open_slots:
-            return False
+            self._lose(slot)
         cut = any(op in (Op.STEP, Op.CALL) for op in ops)
         for slot, op in zip(open_slots, ops, strict=True):
-            if self.life[slot] == Life.OUT:
-                continue
-            if op in (Op.STEP, Op.CALL):
+            if op == Op.NONE:
+                self._lose(slot)
+            elif op == Op.RESET:
+                if cut:
+                    self.verdict[slot], self._renew[slot] = Verdict.WAITING, False
+            elif self.life[slot] != Life.OUT:
                 self.verdict[slot], self.life[slot] = Verdict.FAULT, Life.FRESH
-                self._renew[slot] = False
-            elif cut and op == Op.RESET:
-                self.verdict[slot], self.life[slot] = Verdict.WAITING, Life.FRESH
         return cut
+
+    def _lose(self, slot: int) -> None:
+        """The slot's episode is lost: a running one, or a fresh one that is answered and not yet handed out."""
+        answered = self.life[slot] == Life.FRESH and self.verdict[slot] in (Verdict.FRESH, Verdict.RENEWED)
+        if self.life[slot] == Life.LIVE or answered:
+            self.life[slot] = Life.LOST
 
     def slot_broke(self, slot: int) -> None:
         """The slot's environment failed and its worker lives."""
         self.troubled = True
         fresh = self.verdict[slot] in (Verdict.FRESH, Verdict.WAITING)
         self.verdict[slot] = Verdict.WAITING if fresh else Verdict.FAULT
-        self.life[slot] = Life.FRESH
+        self.life[slot], self._renew[slot] = Life.FRESH, False
 
     def wait_longer(self, slots: Iterable[int]) -> None:
-        """A synchronous batch goes on without these."""
+        """A synchronous batch goes on without these; what follows a waiting row is no true transition."""
         for slot in slots:
-            self.verdict[slot] = Verdict.WAITING
+            self.verdict[slot], self._renew[slot] = Verdict.WAITING, False
 
     def renew(self, slots: Iterable[int], valid: bool) -> None:
         """A new episode is wanted on purpose (a reset, a recycling); ``valid``: its first row counts as a true one."""
@@ -122,6 +126,11 @@ class Desk:
                 self._renew[slot] = False
         self.verdict[slots] = Verdict.TRUE
         self.troubled = bool(self.life.any())
+
+    def faulty(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Those of the slots whose row is the fault row itself."""
+        guilty: npt.NDArray[np.int64] = slots[self.verdict[slots] == Verdict.FAULT]
+        return guilty
 
     def masked(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Rows that carry no true transition."""

@@ -67,7 +67,10 @@ class Ledger:
                 f"more than {options.max_restarts} faults in {window}; raise max_restarts, or mend the environment"
             )
         if len(self.quarantined) == self._slots:
-            self._give_up(f"every slot is quarantined, each broke more than {options.max_restarts_per_slot} times in {window}")
+            self._give_up(
+                f"every slot is quarantined: each broke more than {options.max_restarts_per_slot} times in {window}; "
+                "mend the environment, or raise max_restarts_per_slot"
+            )
 
     def _quarantine(self, slot: int, worker: int, now_s: float) -> None:
         self.quarantined.add(slot)

@@ -25,7 +25,7 @@ from rookery.pool.desk import Life, Verdict
 from rookery.pool.journal import Journal
 from rookery.pool.metrics import PoolMetrics, measure
 from rookery.pool.minder import TICK_NS, Minder
-from rookery.pool.start import Start, begin
+from rookery.pool.start import Order, Start, begin
 from rookery.spec.autoreset import Autoreset
 from rookery.spec.call import CallRequest, CallResult
 from rookery.spec.env import EnvSpec
@@ -64,13 +64,14 @@ class Pool:
         self._clock = clock or SystemClock()
         self.options = PoolOptions.of(settings)
         self._journal = Journal(max(num_envs, 1))
-        start = begin(EnvSpec.of(env), num_envs, workers, groups, batch_size, self.options, self._clock, self._describe)
+        order = Order(EnvSpec.of(env), num_envs, workers, groups, batch_size, self.options)
+        start = begin(order, self._clock, self._describe)
         self._closed = False
         self._adopt(start)
 
     def _adopt(self, start: Start) -> None:
-        self._start, self._plan, self._crew = start, start.plan, start.crew
-        self._control, self._mail = start.wiring.control, start.wiring.mail
+        self._start, self._rig, self._plan, self._crew = start, start.rig, start.plan, start.rig.crew
+        self._control, self._mail = start.rig.wiring.control, start.rig.wiring.mail
         self._caller, self._gather, self._writer = start.caller, start.gatherer, start.writer
         self.num_envs, self.batch_size = self._plan.num_envs, self._plan.batch_size
         self.observation_space, self.action_space = start.hello.observation_space, start.hello.action_space
@@ -78,7 +79,7 @@ class Pool:
         self.env_spec = start.hello.env_spec
         self._disabled = Autoreset.parse(self.options.autoreset) is Autoreset.DISABLED
         self._minder = Minder(
-            self._plan, self._crew, self._caller, self._control, self._mail, self.options, self._clock, start.log
+            self._plan, self._crew, self._caller, self._control, self._mail, self.options, self._clock, self._rig.log
         )
         self._desk = self._minder.desk
         self._group_slots = [np.array(slots) for slots in self._plan.group_slots]
@@ -229,7 +230,7 @@ class Pool:
     @property
     def run_dir(self) -> Path:
         """Where this run's logs (and, if asked for, its events) are."""
-        return self._start.run_dir
+        return self._rig.run_dir
 
     @property
     def worker_pids(self) -> tuple[int | None, ...]:
@@ -239,7 +240,7 @@ class Pool:
     @property
     def events(self) -> tuple[events.Event, ...]:
         """The latest events, oldest first."""
-        return self._start.log.recent
+        return self._rig.log.recent
 
     def slots_of(self, worker: int) -> tuple[int, ...]:
         """The slots a worker serves."""
@@ -379,7 +380,7 @@ class Pool:
             now = self._clock.now_ns()
             for slot in slots[self._control.status[slots] != Status.OK].tolist():
                 broken = self._minder.slot_broke(slot, now) or broken
-        masked = self._desk.masked(slots)
+        masked, faults = self._desk.masked(slots), self._minder.take_faults(self._desk.faulty(slots))
         for slot in slots[masked].tolist():
             if self._control.torn[slot]:
                 self._gather.blank(slot)
@@ -387,7 +388,7 @@ class Pool:
         self._control.op[slots] = Op.STEP
         if broken is not None and self.options.on_fault == "raise":
             raise error_for(broken)
-        return self._gather.some(slots, attention, masked if masked.any() else None, self._minder.take_faults(slots))
+        return self._gather.some(slots, attention, masked if masked.any() else None, faults)
 
     # ---- refusals ---------------------------------------------------------------------------------------------------
 

@@ -94,7 +94,7 @@ def _(space: spaces.Dict, path: tuple[str | int, ...] = ()) -> Node:
 
 
 @tree_of.register
-def _(space: spaces.Tuple[Any], path: tuple[str | int, ...] = ()) -> Node:
+def _(space: spaces.Tuple, path: tuple[str | int, ...] = ()) -> Node:  # type: ignore[type-arg]
     return TupleNode(tuple(tree_of(sub, (*path, i)) for i, sub in enumerate(space.spaces)))
 
 

@@ -6,9 +6,9 @@
                                                is the subreaper of all their descendants
 
 It exists for four reasons. Forking from a small, clean, preloaded process is fast and safe, whatever threads the
-user's program has. It outlives the parent by a moment, so a parent killed by SIGKILL leaves no process and no directory. As the
-subreaper it inherits every orphan of a dead child, also those that left its process group. And it alone knows
-which process numbers are still ours, so a signal never hits a stranger.
+user's program has. It outlives the parent by a moment, so a parent killed by SIGKILL leaves no process and no
+directory. As the subreaper it inherits every orphan of a dead child, also those that left its process group. And it
+alone knows which process numbers are still ours, so a signal never hits a stranger.
 
 It runs no environment code (except modules the user asks to preload) and must never block on anything but its poll.
 """
