@@ -1,0 +1,20 @@
+"""Shipped for tests, ours and yours: environments that break on purpose, honest fakes, checks for environment authors.
+
+::
+
+    counting     an environment whose rows prove themselves, and a referee that checks a stream of them
+    faults       ways to break: segfault, hang, exit, bad data ...
+    zoo          those ways put into a counting environment: which, when, in which slot, how often
+    fakes        a clock that stands still, a sink that remembers
+    leftovers    what a program left behind: processes, descriptors, segments, directories
+    conformance  ``check_env``: what an environment is like before it is trusted with a training run
+
+Nothing else of the package may import this one, except the command line's ``check`` verb.
+"""
+
+from rookery.testing.conformance import EnvReport, check_env
+from rookery.testing.counting import CountingEnv, Referee
+from rookery.testing.fakes import FakeClock, RecordingSink
+from rookery.testing.zoo import Fragile, When
+
+__all__ = ["CountingEnv", "EnvReport", "FakeClock", "Fragile", "RecordingSink", "Referee", "When", "check_env"]

@@ -1,0 +1,58 @@
+"""Fails whoever leaves something behind: a process, a descriptor, a segment, a directory."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import sys
+import tempfile
+
+import pytest
+
+from rookery.testing import leftovers
+
+PR_SET_CHILD_SUBREAPER = 36
+GRACE_S = 2.0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_place_for_everything(tmp_path_factory):
+    """Orphans fall to this process, and temporary files into one directory, so that none goes unseen."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    before = os.environ.get("TMPDIR")
+    place = str(tmp_path_factory.mktemp("tmpdir"))
+    os.environ["TMPDIR"] = tempfile.tempdir = place
+    yield
+    tempfile.tempdir = None
+    if before is None:
+        del os.environ["TMPDIR"]
+    else:
+        os.environ["TMPDIR"] = before
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_behind(_one_place_for_everything):
+    processes = {process.pid for process in leftovers.descendants()}
+    descriptors = len(_own_descriptors())
+    segments, directories = leftovers.segments(), leftovers.directories(tempfile.gettempdir())
+    yield
+
+    def left():
+        yield from (str(process) for process in leftovers.descendants() if process.pid not in processes)
+        yield from (f"/dev/shm/{name}" for name in leftovers.segments() - segments)
+        yield from (f"$TMPDIR/{name}" for name in leftovers.directories(tempfile.gettempdir()) - directories)
+        if len(_own_descriptors()) > descriptors:
+            gc.collect()
+            if len(_own_descriptors()) > descriptors:
+                yield f"{descriptors} descriptors became {sorted(_own_descriptors().items())}"
+
+    still_there = leftovers.await_none(left, within_s=GRACE_S)
+    assert not still_there, "left behind:\n  " + "\n  ".join(map(str, still_there))
+
+
+def _own_descriptors():
+    """Open descriptors, without the one that the standard library keeps for its resource tracker."""
+    tracker = sys.modules.get("multiprocessing.resource_tracker")
+    kept = tracker._resource_tracker._fd if tracker else None
+    return {fd: target for fd, target in leftovers.descriptors().items() if fd != kept}
