@@ -21,7 +21,7 @@ from rookery.clock import Clock, SystemClock
 from rookery.errors import ClosedError, ConfigError, UsageError, error_for
 from rookery.pool import evidence
 from rookery.pool.batch import Batch
-from rookery.pool.desk import Life, Verdict
+from rookery.pool.desk import Life
 from rookery.pool.journal import Journal
 from rookery.pool.metrics import PoolMetrics, measure
 from rookery.pool.minder import TICK_NS, Minder
@@ -119,6 +119,7 @@ class Pool:
             batch = self._reset_until_done(chosen)
         finally:
             self._minder.patient = False
+            self._restore_ops()
         self._begun = self._begun or slots is None
         return batch
 
@@ -143,7 +144,6 @@ class Pool:
             self._caller.post_all()
         else:
             self._minder.sent_ns[groups] = now
-            self._desk.verdict[chosen] = Verdict.TRUE
             self._caller.post(groups)
 
     def recv(self) -> Batch:
@@ -195,19 +195,16 @@ class Pool:
         chosen = self._gather.all_slots if slots is None else self._checked(slots)
         requests = [request] * len(chosen) if isinstance(request, CallRequest) else list(request)
         self._await_up(chosen)
-        self._control.op[:] = Op.NONE
-        self._control.op[chosen] = Op.CALL
-        self._desk.verdict[chosen] = Verdict.TRUE
         for slot, one in zip(chosen.tolist(), requests, strict=True):
             self._control.ask_bytes[slot] = self._mail.put(slot, TO_WORKER, one)
-        groups = sorted(set(self._group_of[chosen].tolist()))
-        self._minder.sent_ns[groups] = self._clock.now_ns()
-        self._caller.post(groups)
-        self._await_answers()
-        self._caller.collect(len(self._group_slots), 0)
-        self._control.op[:] = Op.STEP
-        self._control.ask_bytes[chosen] = 0
-        faults = self._minder.take_faults(chosen)
+        try:
+            for group, wanted in self._by_group(chosen.tolist()):
+                self._ask_or_answer(group, wanted, [Op.CALL] * len(wanted), self._clock.now_ns())
+            self._await_answers()
+            self._caller.collect(len(self._group_slots), 0)
+        finally:
+            self._restore_ops()
+        faults = self._minder.take_faults(self._desk.faulty(chosen))
         if faults:
             raise error_for(next(iter(faults.values())))
         return tuple(self._call_result(slot) for slot in chosen.tolist())
@@ -296,7 +293,8 @@ class Pool:
         self._ask_or_answer(group, slots, ops, now)
 
     def _ask_or_answer(self, group: int, slots: Sequence[int], ops: Sequence[Op], now: int) -> None:
-        """Ask the worker, or answer at once if there is nothing to ask of it."""
+        """Ask these slots of a group, not its others; or answer at once if there is nothing to ask."""
+        self._control.op[self._group_slots[group]] = Op.NONE
         self._control.op[list(slots)] = ops
         self._minder.sent_ns[group] = now
         if all(op is Op.NONE for op in ops):
@@ -318,18 +316,27 @@ class Pool:
         left = chosen.tolist()
         while True:
             self._desk.renew(left, valid=True)
-            self._control.op[:] = Op.NONE
-            for group in sorted(set(self._group_of[left].tolist())):
-                wanted = [slot for slot in self._plan.group_slots[group] if slot in left]
+            for group, wanted in self._by_group(left):
                 self._ask_or_answer(group, wanted, self._desk.ask(wanted), self._clock.now_ns())
             self._await_answers()
             _, attention = self._caller.collect(len(self._group_slots), 0)
             batch = self._hand_out(chosen, attention)
-            self._control.op[:] = Op.STEP
             left = [slot for slot in left if self._desk.life[slot] not in (Life.LIVE, Life.OUT)]
             if not left:
-                self._control.ask_bytes[chosen] = 0
                 return batch
+
+    def _by_group(self, slots: Sequence[int]) -> list[tuple[int, list[int]]]:
+        """Slots sorted into their groups."""
+        wanted: dict[int, list[int]] = {}
+        for slot in sorted(slots):
+            wanted.setdefault(int(self._group_of[slot]), []).append(slot)
+        return list(wanted.items())
+
+    def _restore_ops(self) -> None:
+        """Back to steps, if nothing is under way; what is under way is restored when it is handed out."""
+        if not self._caller.inflight_count:
+            self._control.op[self._control.op != Op.STEP] = Op.STEP
+            self._control.ask_bytes[:] = 0
 
     def _seeds(self, seed: int | Sequence[int | None] | None, chosen: Slots) -> list[int | None]:
         if seed is None:

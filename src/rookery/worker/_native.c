@@ -412,8 +412,17 @@ static PyObject *Loop_bind(Loop *self, PyObject *args) {
     return PyErr_Format(PyExc_KeyError, "slot %zd", slot);
 }
 
+/* write(slot, obs) -> whether the row was written: the fast path of EnvSlot.put_obs. */
+static PyObject *Loop_write(Loop *self, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 2) { PyErr_SetString(PyExc_TypeError, "write(slot, obs)"); return NULL; }
+    Py_ssize_t slot = PyLong_AsSsize_t(args[0]);
+    if (slot == -1 && PyErr_Occurred()) return NULL;
+    return PyBool_FromLong(self->obs_kind == OBS_ARRAY && write_array(self, slot, args[1]));
+}
+
 static PyMethodDef Loop_methods[] = {
     {"serve", (PyCFunction)Loop_serve, METH_NOARGS, "Answer requests until the parent says stop."},
+    {"write", (PyCFunction)(void *)Loop_write, METH_FASTCALL, "Write a row if the observation fits exactly."},
     {"bind", (PyCFunction)Loop_bind, METH_VARARGS, "Use another environment's step for a slot."},
     {NULL, NULL, 0, NULL}};
 

@@ -86,7 +86,7 @@ def make_loop(
     )
     for slots in groups.values():
         for slot in slots:
-            slot.rebound = loop.bind
+            slot.rebound, slot.write_fast = loop.bind, loop.write
     return loop  # type: ignore[no-any-return]
 
 

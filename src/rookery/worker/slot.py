@@ -37,17 +37,18 @@ class EnvSlot:
         self._control, self._mail, self._stamp = control, mail, stamp
         self._broken = False
         self.rebound: Callable[[int, Any], None] | None = None
+        self.write_fast: Callable[[int, Any], bool] | None = None
 
     def construct(self) -> None:
         """Build the environment in the slot's own scratch directory."""
         began = time.monotonic_ns()
-        with self._stamp.during(Phase.CONSTRUCT, self.index):
-            enter_slot(self._context)
-            try:
-                self._context.scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self.env = self._make()
-            finally:
-                enter_slot(None)
+        self._stamp.enter(Phase.CONSTRUCT, self.index)
+        enter_slot(self._context)
+        try:
+            self._context.scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.env = self._make()
+        finally:
+            enter_slot(None)
         self._broken = False
         self._control.construct_ns[self.index] += time.monotonic_ns() - began
         if self.rebound is not None:
@@ -101,8 +102,8 @@ class EnvSlot:
     def _reset_env(self, seed: int | None, options: Any) -> tuple[Any, dict[str, Any]]:
         """Reset the environment and the slot's episode counters."""
         began = time.monotonic_ns()
-        with self._stamp.during(Phase.RESET, self.index):
-            answer = self.env.reset(seed=seed, options=options)
+        self._stamp.enter(Phase.RESET, self.index)
+        answer = self.env.reset(seed=seed, options=options)
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise BadValueError("env.reset() must return (obs, info)")
         now = time.monotonic_ns()
@@ -119,26 +120,26 @@ class EnvSlot:
         """The pure-Python step; ``take_answer`` in the native loop is its twin."""
         control, i = self._control, self.index
         began = time.monotonic_ns()
-        with self._stamp.during(Phase.STEP, i):
-            answer = self.env.step(self.read_action())
-            if not isinstance(answer, tuple) or len(answer) != 5:
-                raise BadValueError("env.step() must return (obs, reward, terminated, truncated, info)")
-            obs, reward, terminated, truncated, info = answer
-            reward = float(reward)
-            if math.isnan(reward):
-                raise BadValueError("reward: holds NaN")
-            over = bool(terminated) or bool(truncated)
-            same_step = over and self._autoreset is Autoreset.SAME_STEP
-            if not same_step:
-                self.put_obs(obs)
-            control.reward[i] = reward
-            control.terminated[i], control.truncated[i] = bool(terminated), bool(truncated)
-            control.running_return[i] += reward
-            control.running_length[i] += 1
-            bits = int(Attention.NONE)
-            if over:
-                bits |= self._end_episode()
-            bits |= self.end_same_step(obs, info) if same_step else self.put_info(info)
+        self._stamp.enter(Phase.STEP, i)
+        answer = self.env.step(self.read_action())
+        if not isinstance(answer, tuple) or len(answer) != 5:
+            raise BadValueError("env.step() must return (obs, reward, terminated, truncated, info)")
+        obs, reward, terminated, truncated, info = answer
+        reward = float(reward)
+        if math.isnan(reward):
+            raise BadValueError("reward: holds NaN")
+        over = bool(terminated) or bool(truncated)
+        same_step = over and self._autoreset is Autoreset.SAME_STEP
+        if not same_step:
+            self.put_obs(obs)
+        control.reward[i] = reward
+        control.terminated[i], control.truncated[i] = bool(terminated), bool(truncated)
+        control.running_return[i] += reward
+        control.running_length[i] += 1
+        bits = int(Attention.NONE)
+        if over:
+            bits |= self._end_episode()
+        bits |= self.end_same_step(obs, info) if same_step else self.put_info(info)
         self._count_step(time.monotonic_ns() - began)
         return bits
 
@@ -170,8 +171,8 @@ class EnvSlot:
 
     def _call(self) -> int:
         request = self._mail.get(self.index, TO_WORKER, int(self._control.ask_bytes[self.index]))
-        with self._stamp.during(Phase.CALL, self.index):
-            result = calls.answer(self.env, request)
+        self._stamp.enter(Phase.CALL, self.index)
+        result = calls.answer(self.env, request)
         self._control.mail_bytes[self.index] = self._mail.put(self.index, TO_PARENT, result)
         return int(Attention.MAIL)
 
@@ -189,6 +190,8 @@ class EnvSlot:
 
     def put_obs(self, obs: Any) -> None:
         """Write an observation into the slot's row; ``torn`` tells the parent if death came in between."""
+        if self.write_fast is not None and self.write_fast(self.index, obs):
+            return
         self._control.torn[self.index] = 1
         self._objects = self._write(self._obs_rows, obs)
         self._control.torn[self.index] = 0

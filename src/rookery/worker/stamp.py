@@ -7,8 +7,6 @@ simulator hangs.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from rookery.spec.phase import Phase, Stage
 from rookery.transport.control import FROM_GENERATION, FROM_LETTER, FROM_PHASE, FROM_SLOT, FROM_STAGE, Control
@@ -28,18 +26,13 @@ class Stamp:
         return Phase(int(self._line[FROM_PHASE]))
 
     def enter(self, phase: Phase, slot: int = -1) -> None:
-        """Say what begins now. Time before phase: a reader never sees a new phase with an old time."""
+        """Say what begins now; it stands until the next phase begins, so that an exception finds it there.
+
+        Time before phase: a reader never sees a new phase with an old time.
+        """
         self._line[FROM_SLOT] = slot + 1
         self._since[0] = time.monotonic_ns()
         self._line[FROM_PHASE] = int(phase)
-
-    @contextmanager
-    def during(self, phase: Phase, slot: int = -1) -> Iterator[None]:
-        """A phase and back to where the worker was before; an exception leaves the phase standing, for its report."""
-        before, before_slot = self.phase, int(self._line[FROM_SLOT]) - 1
-        self.enter(phase, slot)
-        yield
-        self.enter(before, before_slot)
 
     def reach(self, stage: Stage, letter_bytes: int = 0) -> None:
         """Say how far the start has come; the letter was written before."""
