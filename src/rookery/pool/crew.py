@@ -76,7 +76,6 @@ class Crew:
         self._lock = LockFile(options.start_lock) if options.start_lock else None
         self.ledger = Ledger(wiring.slots, options, emit)
         self.started_ns = clock.now_ns()
-        self._slab_ready = False
         self._happenings: list[Happening] = []
 
     # ---- what the pool asks for ------------------------------------------------------------------------------------
@@ -97,9 +96,9 @@ class Crew:
         letter_bytes = self._wiring.mail.put(self._wiring.mail.worker_window(0), TO_WORKER, groups)
         self._wiring.control.to_worker[0, TO_LETTER] = letter_bytes
 
-    def let_go(self) -> None:
+    def let_go(self, digest: str) -> None:
         """The slab has its size: workers that wait for it go on, later ones need not wait."""
-        self._slab_ready = True
+        self._spec = dataclasses.replace(self._spec, digest=digest)
         self._wiring.control.to_worker[:, TO_GO] = 1
         for bell in self._wiring.bells:
             bell.ring()
@@ -219,7 +218,7 @@ class Crew:
         letter = dataclasses.replace(self._spec, slots=slots, groups=member.groups)
         control.from_worker[w] = 0  # nobody else writes here now: the last generation is reaped
         control.to_worker[w] = 0
-        control.to_worker[w, TO_GO] = self._slab_ready
+        control.to_worker[w, TO_GO] = bool(self._spec.digest)
         control.since_ns[w, 0] = member.spawned_ns = self._clock.now_ns()
         control.from_worker[w, FROM_PHASE] = int(Phase.IMPORT)
         member.stage, member.phase, member.pid = Stage.NONE, Phase.IDLE, None

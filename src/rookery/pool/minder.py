@@ -71,6 +71,8 @@ class Minder:
             WorkerError: a worker broke and ``on_fault="raise"``; everything is settled, so the pool can go on.
             PoolExhaustedError: a budget is spent.
         """
+        if self.exhausted is not None:
+            raise self.exhausted
         now = self._clock.now_ns()
         self.next_tick = now + TICK_NS
         try:

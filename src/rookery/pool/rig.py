@@ -10,7 +10,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rookery import events
@@ -32,12 +32,16 @@ class Rig:
     log: EventLog
     children: Children
     crew: Crew
+    owner_pid: int = field(default_factory=os.getpid)
 
     def take_down(self, steps: int) -> None:
         """End workers politely, then firmly, then the keeper; remove what must not stay. Bounded in every branch.
 
-        A second Ctrl-C while waiting skips the polite part.
+        A second Ctrl-C while waiting skips the polite part. A process forked by the user's program inherits this object
+        and runs its exit handlers, but the workers are not its own.
         """
+        if os.getpid() != self.owner_pid:
+            return
         began, limit = time.monotonic(), self.options.close_timeout_s
         try:
             self.crew.stop_all()

@@ -148,7 +148,7 @@ def _bring_up(order: Order, rig: Rig, clock: Clock) -> Start:
     autoreset = Autoreset.parse(options.autoreset)
     data = DataSpec.of(hello.observation_space, hello.action_space, options.info_dtypes, autoreset, order.num_envs)
     arrays = rig.wiring.size_slab(data.layout)
-    crew.let_go()
+    crew.let_go(data.layout.digest)
     news.await_all(plan.workers, data.layout.digest)
     control, mail = rig.wiring.control, rig.wiring.mail
     rig.log.emit(_started(order, plan, choice.because, (clock.now_ns() - began) * 1e-9))

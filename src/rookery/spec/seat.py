@@ -17,6 +17,7 @@ class WorkerSpec:
     """The letter a worker is started with.
 
     ``groups`` maps group numbers to slots; None means "construct ``slots``, measure a step, and wait to be told".
+    ``digest`` is the slab's layout once it exists: a generation with other spaces must not write into it.
     """
 
     env: bytes | Any
@@ -27,6 +28,7 @@ class WorkerSpec:
     check: str
     infos: Mapping[str, str]
     launch_dir: str
+    digest: str = ""
 
 
 @dataclass(frozen=True)
