@@ -42,6 +42,10 @@ RECYCLE_JITTER = 0.1
 """Limits differ by up to this share between workers, so that they do not reach them together."""
 
 
+LONGEST_S = 1e8
+"""Three years: what an infinite deadline becomes."""
+
+
 class Crew:
     """All workers of a pool."""
 
@@ -227,13 +231,19 @@ class Crew:
         member.log_from = log.stat().st_size if log.exists() else 0
         scratch = str(self._run_dir / "scratch" / f"worker-{w}")
         letter_bytes = mail.put(mail.worker_window(w), TO_WORKER, letter)
+        generation = member.machine.generation
         self._children.spawn(
             ChildSpec(
-                key=w, entry=WORKER_ENTRY, keep_fds=self._wiring.fds_of(w), scratch=scratch, log=str(log),
-                args=self._wiring.seat(w, member.machine.generation, scratch, letter_bytes),
-                tag=f"{os.getpid()}:{id(self)}:{w}:{member.machine.generation}",
+                key=w,
+                entry=WORKER_ENTRY,
+                args=self._wiring.seat(w, generation, scratch, letter_bytes),
+                keep_fds=self._wiring.fds_of(w),
+                scratch=scratch,
+                log=str(log),
+                tag=f"{os.getpid()}:{id(self)}:{w}:{generation}",
+                name=f"rookery-{w}.{generation}",
             )
-        )  # fmt: skip
+        )
 
     # ---- ends -------------------------------------------------------------------------------------------------------
 
@@ -309,7 +319,7 @@ class Crew:
         slots = tuple(s for s in member.slots if s not in self.ledger.quarantined)
         return evidence.Scene(
             member.index, member.machine.generation, member.pid, slots, culprit, phase, seed,
-            action if phase is Phase.STEP else None, self.log_of(member.index), member.log_from,
+            action, self.log_of(member.index), member.log_from,
         )  # fmt: skip
 
     def slot_scene(self, slot: int) -> evidence.Scene:
@@ -405,4 +415,4 @@ def _deadlines(options: PoolOptions) -> Deadlines:
         Phase.CALL: options.call_timeout_s,
         Phase.CLOSE: options.close_timeout_s,
     }
-    return Deadlines({phase: int(limit * NS) for phase, limit in seconds.items()})
+    return Deadlines({phase: int(min(limit, LONGEST_S) * NS) for phase, limit in seconds.items()})

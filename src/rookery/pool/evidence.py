@@ -5,6 +5,7 @@ Reads only; the dead worker's memory and letters are still there.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,8 +16,11 @@ from rookery.errors import Fault
 from rookery.spec.phase import Phase
 from rookery.supervise.exits import Ending
 
-TAIL_BYTES = 6000
-"""Enough for a Python stack of a few threads and the lines before it."""
+BEFORE_BYTES, STACK_BYTES, SEARCH_BYTES = 1500, 6000, 1 << 18
+"""Of a log: what led to the end, the stack itself (innermost frame first), and how far back a stack is looked for."""
+
+_STACKS = (b"Fatal Python error", b"Current thread 0x")
+"""How a stack begins in a log: after a crash, or when one was asked for."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +40,18 @@ class Scene:
 
 
 def log_tail(path: Path, start: int = 0) -> str:
-    """The end of a log, from ``start`` at the earliest."""
+    """The end of a log, from ``start`` at the earliest; if a stack stands there, its beginning rather than its end."""
     try:
         with path.open("rb") as log:
             size = os.fstat(log.fileno()).st_size
             begin = start if start <= size else 0  # the log was cut short in between
-            log.seek(max(begin, size - TAIL_BYTES))
-            return log.read().decode(errors="replace").strip()
+            log.seek(max(begin, size - SEARCH_BYTES))
+            text = log.read()
     except OSError:
         return ""
+    stack = next((at for mark in _STACKS if (at := text.rfind(mark)) >= 0), None)
+    begin, end = (-STACK_BYTES, None) if stack is None else (max(0, stack - BEFORE_BYTES), stack + STACK_BYTES)
+    return text[begin:end].decode(errors="replace").strip()
 
 
 def crashed(scene: Scene, ending: Ending, rss_bytes: int, limit_bytes: int) -> Fault:
@@ -70,7 +77,7 @@ def never_started(scene: Scene, words: Mapping[str, Any] | None, cause: Fault, a
         return _fault("start", f"never started: {cause.summary}", scene, ending, advice=cause.advice, tried=tried)
     summary = f"never started: {words['summary']} during {words['phase']}"
     advice = "this is most likely a mistake in the environment's settings; the traceback names the line"
-    return _fault("start", summary, scene, advice=advice, tried=tried, traceback=words["traceback"])
+    return _fault("start", summary, _in_phase(scene, words), advice=advice, tried=tried, traceback=words["traceback"])
 
 
 def raised(kind: str, scene: Scene, words: Mapping[str, Any]) -> Fault:
@@ -82,13 +89,18 @@ def raised(kind: str, scene: Scene, words: Mapping[str, Any]) -> Fault:
         else "correct the environment's spaces or its data; check='shape' accepts NaN"
     )
     summary = f"{verb} {words['summary']} in {words['phase']}"
-    return _fault(kind, summary, scene, advice=advice, traceback=words["traceback"])
+    return _fault(kind, summary, _in_phase(scene, words), advice=advice, traceback=words["traceback"])
 
 
 def lost_with_keeper(scene: Scene) -> Fault:
     """The keeper died and took all workers along."""
     advice = "somebody killed the keeper, or the system ran out of memory; see `dmesg`"
     return _fault("crashed", "ended together with the keeper of all workers", scene, advice=advice)
+
+
+def _in_phase(scene: Scene, words: Mapping[str, Any]) -> Scene:
+    """The phase the worker itself named: its progress words have moved on since."""
+    return dataclasses.replace(scene, phase=Phase[words["phase"].upper()])
 
 
 def _fault(kind: str, summary: str, scene: Scene, ending: Ending | None = None, **more: str) -> Fault:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,20 @@ ON_FAULT = ("cut", "raise")
 START_METHODS = ("forkserver", "fork", "spawn")
 CHECKS = ("shape", "nan", "bounds")
 ON_EXHAUSTED = ("quarantine", "raise")
+
+_POSITIVE = (
+    "import_timeout_s",
+    "construct_timeout_s",
+    "reset_timeout_s",
+    "step_timeout_s",
+    "call_timeout_s",
+    "close_timeout_s",
+    "restart_window_s",
+    "backoff_max_s",
+    "start_attempts",
+)
+_NOT_NEGATIVE = ("start_delay_s", "backoff_s", "restart_wait_s", "max_restarts_per_slot", "max_restarts")
+_POSITIVE_OR_NONE = ("start_concurrency", "max_steps", "max_age_s", "max_rss_bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,18 +120,15 @@ class PoolOptions:
         _one_of("on_fault", self.on_fault, ON_FAULT)
         _one_of("check", self.check, CHECKS)
         _one_of("on_exhausted", self.on_exhausted, ON_EXHAUSTED)
-        for name in ("import", "construct", "reset", "step", "call", "close"):
-            _positive(f"{name}_timeout_s", getattr(self, f"{name}_timeout_s"))
-        for name in ("restart_window_s", "backoff_max_s"):
-            _positive(name, getattr(self, name))
-        for name in ("start_delay_s", "backoff_s", "restart_wait_s", "max_restarts_per_slot", "max_restarts"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name}={getattr(self, name)!r} must not be negative")
-        for name in ("start_concurrency", "start_attempts", "max_steps", "max_age_s", "max_rss_bytes"):
+        for name in _POSITIVE:
+            _number(name, getattr(self, name), above_zero=True)
+        for name in _NOT_NEGATIVE:
+            _number(name, getattr(self, name), above_zero=False)
+        for name in _POSITIVE_OR_NONE:
             if getattr(self, name) is not None:
-                _positive(name, getattr(self, name))
-        if self.start_method == "fork" and not hasattr(os, "fork"):
-            raise ConfigError("start_method='fork' does not exist on this platform; allowed: 'forkserver', 'spawn'")
+                _number(name, getattr(self, name), above_zero=True)
+        if isinstance(self.preload, str):
+            raise ConfigError(f"preload={self.preload!r} must be a list of module names, not one string")
 
     @property
     def info_dtypes(self) -> dict[str, str]:
@@ -128,8 +138,8 @@ class PoolOptions:
         pairs = self.info_keys.items() if isinstance(self.info_keys, Mapping) else ((k, "f8") for k in self.info_keys)
         out = {}
         for key, dtype in pairs:
-            kind = np.dtype(dtype)
-            if kind.kind not in "biuf":
+            kind = _dtype(dtype)
+            if kind is None or kind.kind not in "biuf":
                 raise ConfigError(f"info_keys[{key!r}]={dtype!r} is not numeric; allowed: bool, int and float dtypes")
             out[str(key)] = kind.str
         return out
@@ -140,6 +150,16 @@ def _one_of(key: str, value: object, allowed: tuple[str, ...]) -> None:
         raise ConfigError(f"{key}={value!r} is not known; allowed: {', '.join(map(repr, allowed))}")
 
 
-def _positive(key: str, value: float) -> None:
-    if not value > 0:
-        raise ConfigError(f"{key}={value!r} must be greater than zero")
+def _number(key: str, value: object, above_zero: bool) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ConfigError(f"{key}={value!r} must be a number, not {type(value).__name__}")
+    if not (value > 0 if above_zero else value >= 0):
+        raise ConfigError(f"{key}={value!r} must {'be greater than zero' if above_zero else 'not be negative'}")
+
+
+def _dtype(value: Any) -> np.dtype[Any] | None:
+    try:
+        dtype: np.dtype[Any] = np.dtype(value)
+        return dtype
+    except TypeError:
+        return None

@@ -81,10 +81,10 @@ def make_plan(num_envs: int, workers: int, groups: int | None, batch_size: int |
     Raises:
         ConfigError: the numbers cannot be dealt; the message names what fits.
     """
-    batch = batch_size or num_envs
+    batch = num_envs if batch_size is None else batch_size
     _check_counts(num_envs, workers, groups, batch)
     blocks = deal(num_envs, workers)
-    per_worker = groups or (1 if batch == num_envs else num_envs)
+    per_worker = groups if groups is not None else (1 if batch == num_envs else num_envs)
     group_slots: list[tuple[int, ...]] = []
     group_worker: list[int] = []
     for worker, block in enumerate(blocks):

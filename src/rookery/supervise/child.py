@@ -42,6 +42,7 @@ class ChildSpec:
         scratch: working directory and ``TMPDIR``, made empty first.
         log: file for standard output and error.
         tag: value of ``CHILD_TAG``.
+        name: what the process is called in ``ps``; descendants that only fork keep it.
         env: further environment variables.
     """
 
@@ -52,6 +53,7 @@ class ChildSpec:
     scratch: str
     log: str
     tag: str
+    name: str
     env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -59,6 +61,15 @@ def prctl(option: int, value: int) -> None:
     """Set a property of this process; silently nothing where the system has no such call."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def set_name(name: str) -> None:
+    """Name this process as ``ps`` shows it (15 characters at most)."""
+    try:
+        with open("/proc/self/comm", "w") as comm:
+            comm.write(name[:15])
+    except OSError:
+        pass
 
 
 def live(spec: ChildSpec, keeper_pid: int, payload: Any = None) -> int:
@@ -70,6 +81,7 @@ def live(spec: ChildSpec, keeper_pid: int, payload: Any = None) -> int:
     if os.getppid() != keeper_pid:
         return 0  # the keeper died between the fork and the line above
     _reset_signals()
+    set_name(spec.name)
     _settle_in(spec)
     close_all_but(spec.keep_fds)
     _leave_stacks()

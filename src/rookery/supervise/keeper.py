@@ -50,8 +50,8 @@ class Keeper:
     def __init__(self, channel: socket.socket, parent_pid: int, exec_children: bool, payload: Any) -> None:
         self._channel, self._parent_pid = channel, parent_pid
         self._exec, self._payload = exec_children, payload
-        self._children: dict[int, tuple[int, str]] = {}  # pid -> (key, tag)
-        self._dead_tags: set[str] = set()
+        self._children: dict[int, ChildSpec] = {}
+        self._dead: set[str] = set()  # tags and names of children that are gone
         self._tidy: set[str] = set()
         self._inbox = b""
 
@@ -126,7 +126,7 @@ class Keeper:
         except OSError as error:
             self._tell("spawn_failed", key=spec.key, error=str(error))
             return
-        self._children[pid] = (spec.key, spec.tag)
+        self._children[pid] = spec
         self._tell("spawned", key=spec.key, pid=pid)
 
     def _fork_child(self, spec: ChildSpec) -> int:
@@ -153,8 +153,8 @@ class Keeper:
         return process.pid
 
     def _signal(self, key: int, number: int, group: bool) -> None:
-        for pid, (child, _) in self._children.items():
-            if child == key:
+        for pid, spec in self._children.items():
+            if spec.key == key:
                 _kill(pid, number, group)
 
     # ---- deaths ---------------------------------------------------------------------------------------------------
@@ -170,9 +170,9 @@ class Keeper:
                 continue
             _kill(found, signal.SIGKILL, group=True)
             _, status, usage = os.wait4(found, 0)
-            key, tag = self._children.pop(found)
-            self._dead_tags.add(tag)
-            self._tell("exited", key=key, pid=found, status=status, max_rss=usage.ru_maxrss * 1024)
+            spec = self._children.pop(found)
+            self._dead |= {spec.tag, spec.name}
+            self._tell("exited", key=spec.key, pid=found, status=status, max_rss=usage.ru_maxrss * 1024)
         self._end_orphans()
 
     @staticmethod
@@ -184,11 +184,12 @@ class Keeper:
         return result.si_pid if result is not None else None
 
     def _end_orphans(self) -> None:
-        """Kill descendants of dead children that fell to us, also those that left its process group."""
-        if not self._dead_tags:
-            return
-        for pid in _children_of_self():
-            if pid not in self._children and _tag_of(pid) in self._dead_tags:
+        """Kill descendants of dead children that fell to us, also those that left their process group.
+
+        A program they started carries the tag in its environment; a mere fork carries the child's name.
+        """
+        for pid in _children_of_self() if self._dead else ():
+            if pid not in self._children and not self._dead.isdisjoint({_tag_of(pid), _name_of(pid)}):
                 _kill(pid, signal.SIGKILL, group=False)
 
     def sweep(self) -> None:
@@ -235,6 +236,14 @@ def _children_of_self() -> list[int]:
             return [int(pid) for pid in children.read().split()]
     except OSError:
         return []
+
+
+def _name_of(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm") as comm:
+            return comm.read().strip()
+    except OSError:
+        return ""
 
 
 def _tag_of(pid: int) -> str:

@@ -26,7 +26,10 @@ class LockFile:
         """Try to hold the lock; True if it is held now."""
         if self._fd is not None:
             return True
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise ConfigError(f"start_lock={str(self._path)!r} cannot be opened: {error}") from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -215,6 +215,7 @@ static int has_nan(const Loop *self, const void *data, Py_ssize_t bytes) {
 /* Writes the row if the object is exactly what the space declares; 0 means "let Python decide" (cast, or complain). */
 static int write_array(Loop *self, Py_ssize_t s, PyObject *obs) {
     Py_buffer v;
+    if (PyBytes_Check(obs) || PyByteArray_Check(obs)) return 0;    /* a buffer, but no observation */
     if (PyObject_GetBuffer(obs, &v, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) { PyErr_Clear(); return 0; }
     int fits = v.format && v.format[0] == self->obs_format && !v.format[1] && v.ndim == self->obs_dims;
     for (int i = 0; fits && i < v.ndim; i++) fits = v.shape[i] == self->obs_shape[i];

@@ -24,6 +24,9 @@ from rookery.worker.stamp import Stamp
 
 OBS_ARRAY, OBS_INT = 1, 2
 
+FAST_TYPES = "?bBhHiIlLqQfd"
+"""Type characters the native loop copies and checks itself; half and long double go through Python."""
+
 
 class Loop(Protocol):
     """Answers requests until the parent says stop."""
@@ -96,8 +99,10 @@ def _fast_observation(data: DataSpec, arrays: Mapping[str, npt.NDArray[Any]], ch
     if not isinstance(leaf, Leaf) or leaf.dtype is None or check == "bounds":
         return None
     array = arrays[f"obs:{leaf.name}"]
+    if not array.dtype.isnative or array.dtype.char not in FAST_TYPES:
+        return None
     kind = OBS_INT if leaf.is_scalar_int and array.dtype == np.int64 else OBS_ARRAY
-    return array, array.dtype.char if len(array.dtype.char) == 1 else "?", kind, leaf.shape
+    return array, array.dtype.char, kind, leaf.shape
 
 
 def _fast_actions(data: DataSpec, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:

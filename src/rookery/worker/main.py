@@ -154,7 +154,7 @@ class Worker:
             if slot.env.observation_space != env.observation_space or slot.env.action_space != env.action_space:
                 raise ValueError(f"slot {slot.index} has other spaces than slot {spec.slots[0]}: all must be equal")
         if spec.digest and self._data.layout.digest != spec.digest:
-            raise ValueError(f"the environment now has other spaces than when the pool started: {env.observation_space}")
+            raise ValueError(f"the environment now has other spaces than at the pool's start: {env.observation_space}")
         hello = Hello(
             env.observation_space, env.action_space, dict(getattr(env, "metadata", None) or {}),
             getattr(env, "render_mode", None), getattr(env, "spec", None), self._data.layout.digest, measured,
