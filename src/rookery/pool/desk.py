@@ -132,6 +132,11 @@ class Desk:
         guilty: npt.NDArray[np.int64] = slots[self.verdict[slots] == Verdict.FAULT]
         return guilty
 
+    def silent(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Rows for which no environment has spoken; a fresh row, though masked, has its reset's info."""
+        silent: npt.NDArray[np.bool_] = np.isin(self.verdict[slots], (Verdict.FAULT, Verdict.WAITING))
+        return silent
+
     def masked(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Rows that carry no true transition."""
         masked: npt.NDArray[np.bool_] = ~np.isin(self.verdict[slots], (Verdict.TRUE, Verdict.RENEWED))

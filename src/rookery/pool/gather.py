@@ -59,16 +59,21 @@ class Gatherer:
         episodes = self._episodes(slots, terminated | truncated) if attention & Attention.ENDED else NO_EPISODES
         return Batch(obs, reward, terminated, truncated, valid, slots, infos, episodes)
 
-    def some(self, slots: Slots, attention: int, masked: Mask | None, faults: Mapping[int, Fault]) -> Batch:
-        """These slots; ``masked`` rows carry no true transition, ``faults`` maps slots to what broke them now."""
-        control, valid = self._control, np.ones(len(slots), np.bool_)
-        letters = self._letters(slots, masked) if attention & Attention.MAIL else {}
+    def some(
+        self, slots: Slots, attention: int, masked: Mask, silent: Mask, faults: Mapping[int, Fault]
+    ) -> Batch:
+        """These slots.
+
+        ``masked`` rows carry no true transition, ``silent`` ones not even an info; ``faults`` maps slots to what broke
+        them now.
+        """
+        control, valid = self._control, ~masked
+        letters = self._letters(slots, silent) if attention & Attention.MAIL else {}
         obs = self._observe(slots, slots, letters)
         reward, terminated, truncated = control.reward[slots], control.terminated[slots], control.truncated[slots]
-        if masked is not None:
-            valid[masked], reward[masked], terminated[masked] = False, 0.0, False
-            truncated[masked] = [slot in faults for slot in slots[masked].tolist()]
-        infos = self._infos(slots, letters, faults, valid) if faults or attention & Attention.MAIL else {}
+        reward[masked], terminated[masked] = 0.0, False
+        truncated[masked] = [slot in faults for slot in slots[masked].tolist()]
+        infos = self._infos(slots, letters, faults, ~silent) if faults or attention & Attention.MAIL else {}
         ended = valid & (terminated | truncated)
         episodes = self._episodes(slots, ended) if attention & Attention.ENDED else NO_EPISODES
         return Batch(obs, reward, terminated, truncated, valid, slots, infos, episodes)
@@ -80,11 +85,11 @@ class Gatherer:
                 self._arrays[f"obs:{leaf.name}"][slot] = 0
         self._control.torn[slot] = 0
 
-    def _letters(self, slots: Slots, masked: Mask | None) -> Letters:
-        """Letters by row. Masked rows have none: what lies there is a fault's."""
+    def _letters(self, slots: Slots, silent: Mask | None) -> Letters:
+        """Letters by row. Silent rows have none: what lies there is an older one, or a fault's."""
         nbytes = self._control.mail_bytes[slots]
-        if masked is not None:
-            nbytes[masked] = 0
+        if silent is not None:
+            nbytes[silent] = 0
         return {
             row: self._mail.get(int(slots[row]), TO_PARENT, int(nbytes[row])) for row in np.flatnonzero(nbytes).tolist()
         }
@@ -105,7 +110,7 @@ class Gatherer:
 
         return assemble(self._data.observation, batch_of)
 
-    def _infos(self, slots: Slots, letters: Letters, faults: Mapping[int, Fault], valid: Mask) -> dict[str, Any]:
+    def _infos(self, slots: Slots, letters: Letters, faults: Mapping[int, Fault], spoke: Mask) -> dict[str, Any]:
         infos: dict[str, Any] = {}
         size = len(slots)
         for row, letter in letters.items():
@@ -114,7 +119,7 @@ class Gatherer:
                 add_info(infos, final, row, size)
             add_info(infos, letter["info"], row, size)
         for key in self._data.infos:
-            has = self._arrays[f"has:{key}"][slots] & valid
+            has = self._arrays[f"has:{key}"][slots] & spoke
             if has.any():
                 values = self._arrays[f"info:{key}"][slots]
                 values[~has] = 0

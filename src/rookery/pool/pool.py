@@ -387,7 +387,8 @@ class Pool:
             now = self._clock.now_ns()
             for slot in slots[self._control.status[slots] != Status.OK].tolist():
                 broken = self._minder.slot_broke(slot, now) or broken
-        masked, faults = self._desk.masked(slots), self._minder.take_faults(self._desk.faulty(slots))
+        masked, silent = self._desk.masked(slots), self._desk.silent(slots)
+        faults = self._minder.take_faults(self._desk.faulty(slots))
         for slot in slots[masked].tolist():
             if self._control.torn[slot]:
                 self._gather.blank(slot)
@@ -395,7 +396,7 @@ class Pool:
         self._control.op[slots] = Op.STEP
         if broken is not None and self.options.on_fault == "raise":
             raise error_for(broken)
-        return self._gather.some(slots, attention, masked if masked.any() else None, faults)
+        return self._gather.some(slots, attention, masked, silent, faults)
 
     # ---- refusals ---------------------------------------------------------------------------------------------------
 

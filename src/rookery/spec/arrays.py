@@ -143,8 +143,8 @@ def split(node: Node, value: Any) -> Iterator[tuple[Leaf, Any]]:
             yield from split(child, part)
 
 
-def write_leaf(leaf: Leaf, target: npt.NDArray[Any], value: Any, check: str) -> None:
-    """Write one checked value into its row.
+def checked_leaf(leaf: Leaf, value: Any, check: str) -> npt.NDArray[Any]:
+    """The value as an array that fits its row.
 
     Shapes must be equal, kinds of dtype must agree (a float64 observation of a float32 space is fine, a float for an
     integer space is not), and with ``check="nan"`` floats must not be NaN, with ``check="bounds"`` also in bounds.
@@ -152,8 +152,9 @@ def write_leaf(leaf: Leaf, target: npt.NDArray[Any], value: Any, check: str) -> 
     array = np.asarray(value)
     if array.shape != leaf.shape:
         raise BadValueError(f"{leaf.name}: shape {array.shape} where the space declares {leaf.shape}")
-    if not np.can_cast(array.dtype, target.dtype, "same_kind"):
-        raise BadValueError(f"{leaf.name}: dtype {array.dtype} where the space declares {target.dtype}")
+    declared = np.dtype(leaf.dtype)
+    if array.dtype != declared and not np.can_cast(array.dtype, declared, "same_kind"):
+        raise BadValueError(f"{leaf.name}: dtype {array.dtype} where the space declares {declared}")
     if check != "shape" and array.dtype.kind == "f" and np.isnan(array).any():
         raise BadValueError(f"{leaf.name}: holds NaN")
     if check == "bounds" and leaf.low is not None and leaf.high is not None:
@@ -161,7 +162,7 @@ def write_leaf(leaf: Leaf, target: npt.NDArray[Any], value: Any, check: str) -> 
         if outside.any():
             worst = np.asarray(array)[outside].flat[0]
             raise BadValueError(f"{leaf.name}: value {worst} lies outside the declared bounds")
-    target[...] = array
+    return array
 
 
 def common_mistake(node: Node) -> str | None:

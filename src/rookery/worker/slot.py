@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from rookery.spec.arrays import BadValueError, Leaf, assemble, leaves, split, write_leaf
+from rookery.spec.arrays import BadValueError, Leaf, assemble, checked_leaf, leaves, split
 from rookery.spec.autoreset import Autoreset
 from rookery.spec.context import SlotContext, enter_slot
 from rookery.spec.data import DataSpec
@@ -192,18 +192,24 @@ class EnvSlot:
         """Write an observation into the slot's row; ``torn`` tells the parent if death came in between."""
         if self.write_fast is not None and self.write_fast(self.index, obs):
             return
-        self._control.torn[self.index] = 1
         self._objects = self._write(self._obs_rows, obs)
-        self._control.torn[self.index] = 0
 
     def _write(self, rows: Mapping[str, npt.NDArray[Any]], obs: Any) -> dict[str, Any]:
-        """Write array leaves into ``rows``; returns the leaves that must travel by mail."""
+        """Write array leaves into ``rows``; returns the leaves that must travel by mail.
+
+        Everything is checked before anything is written: bad data leaves the last good row as it was.
+        """
         objects: dict[str, Any] = {}
+        arrays: dict[str, npt.NDArray[Any]] = {}
         for leaf, value in split(self._data.observation, obs):
             if leaf.dtype is None:
                 objects[leaf.name] = value
             else:
-                write_leaf(leaf, rows[leaf.name], value, self._check)
+                arrays[leaf.name] = checked_leaf(leaf, value, self._check)
+        self._control.torn[self.index] = 1
+        for name, array in arrays.items():
+            rows[name][...] = array
+        self._control.torn[self.index] = 0
         return objects
 
     def put_info(
@@ -239,7 +245,6 @@ class EnvSlot:
         control, i = self._control, self.index
         control.mail_bytes[i] = self._mail.put(i, TO_PARENT, letter)
         control.status[i] = kind
-        control.torn[i] = 1
         control.ended[i] = 0
         return int(Attention.FAULT)
 
