@@ -164,10 +164,3 @@ def checked_leaf(leaf: Leaf, value: Any, check: str) -> npt.NDArray[Any]:
             raise BadValueError(f"{leaf.name}: value {worst} lies outside the declared bounds")
     return array
 
-
-def common_mistake(node: Node) -> str | None:
-    """A leaf that cannot be laid out, in words (for example an object dtype); None if all is well."""
-    for leaf in leaves(node):
-        if leaf.dtype is not None and np.dtype(leaf.dtype).hasobject:
-            return f"{leaf.name} has an object dtype"
-    return None
