@@ -1,0 +1,126 @@
+"""The promises of the project in numbers, each checked against what was measured in the same run."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from alone import Alone
+from rounds import Measured
+
+Value = Callable[["Findings"], float | None]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that one run has measured."""
+
+    cells: Sequence[Measured]
+    rookery: Alone
+    peer: Alone
+
+    def cell(self, name: str) -> Measured | None:
+        """A cell by its name, if it was part of the run."""
+        return next((m for m in self.cells if m.cell.name == name), None)
+
+
+@dataclass(frozen=True)
+class Floor:
+    """One promise: what, on which side of which bound, and where its value comes from."""
+
+    what: str
+    bound: float
+    at_least: bool
+    value: Value
+    unit: str = ""
+
+    def check(self, findings: Findings) -> Verdict:
+        """Compare with the bound; a value that was not measured is neither kept nor broken."""
+        value = self.value(findings)
+        if value is None:
+            return Verdict(self, None, None)
+        return Verdict(self, value, value >= self.bound if self.at_least else value < self.bound)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a floor; ``kept`` is None if it was not measured."""
+
+    floor: Floor
+    value: float | None
+    kept: bool | None
+
+    @property
+    def word(self) -> str:
+        """For the table."""
+        return {True: "pass", False: "FAIL", None: "not measured"}[self.kept]
+
+
+def ratio(cell: str, entry: str = "rookery") -> Value:
+    """Median over rounds of the share of the limit."""
+
+    def value(findings: Findings) -> float | None:
+        measured = findings.cell(cell)
+        track = measured.track(entry) if measured else None
+        return statistics.median(track.ratios) if track else None
+
+    return value
+
+
+def lead(cell: str, peer: str) -> Value:
+    """Median over rounds of Rookery's rate in units of a peer's."""
+
+    def value(findings: Findings) -> float | None:
+        measured = findings.cell(cell)
+        ours, theirs = (measured.track("rookery"), measured.track(peer)) if measured else (None, None)
+        if ours is None or theirs is None:
+            return None
+        return statistics.median(a / b for a, b in zip(ours.rates, theirs.rates, strict=True))
+
+    return value
+
+
+def step_us(cell: str) -> Value:
+    """Median time per environment step."""
+
+    def value(findings: Findings) -> float | None:
+        measured = findings.cell(cell)
+        track = measured.track("rookery") if measured else None
+        return statistics.median(1e6 / rate for rate in track.rates) if track else None
+
+    return value
+
+
+def _start_s(findings: Findings) -> float | None:
+    return statistics.median(findings.rookery.start_s) if findings.rookery.start_s else None
+
+
+def _idle_cores(findings: Findings) -> float | None:
+    return statistics.median(findings.rookery.idle_cores) if findings.rookery.idle_cores else None
+
+
+def _slot_mb(findings: Findings) -> float | None:
+    return findings.rookery.slot_mb
+
+
+FLOORS = (
+    Floor("CartPole, 8 environments: of the limit", 0.50, True, ratio("cartpole-8")),
+    Floor("CartPole, 32 environments: of the limit", 0.75, True, ratio("cartpole-32")),
+    Floor("CartPole, 128 environments: of the limit", 0.85, True, ratio("cartpole-128")),
+    Floor("CartPole, 8 environments: times Gymnasium Async", 5.0, True, lead("cartpole-8", "gymnasium_async"), "x"),
+    Floor("1 ms burn, 8 environments, full batches: of the limit", 0.93, True, ratio("burn-8")),
+    Floor("1 ms burn, 8 environments, first ready: of the limit", 0.96, True, ratio("burn-8", "rookery_first")),
+    Floor("heavy tail, 8 environments, first ready: of the limit", 0.90, True, ratio("tail-8", "rookery_first")),
+    Floor("heavy tail, 32 environments, first ready: of the limit", 0.90, True, ratio("tail-32", "rookery_first")),
+    Floor("null environment, 4 floats, 8 environments: per step", 3.0, False, step_us("null4-8"), " us"),
+    Floor("null environment, 4 floats, 128 environments: per step", 0.5, False, step_us("null4-128"), " us"),
+    Floor("idle pool of 8 CartPole slots", 0.02, False, _idle_cores, " cores"),
+    Floor("start of 8 CartPole slots", 0.6, False, _start_s, " s"),
+    Floor("memory per added CartPole slot, 2 workers", 0.2, False, _slot_mb, " MB"),
+)
+
+
+def verdicts(findings: Findings) -> list[Verdict]:
+    """Every floor, in the order of the table."""
+    return [floor.check(findings) for floor in FLOORS]

@@ -1,0 +1,144 @@
+"""Turns measurements into the text of ``RESULTS.md``. Knows numbers and words, measures nothing."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+
+from alone import Alone
+from floors import Findings, Verdict
+from rounds import Measured, Track
+
+PACKAGES = ("rookery", "gymnasium", "stable-baselines3", "tianshou", "envpool", "ale-py", "torch", "numpy")
+
+TITLES = {
+    "cartpole": "CartPole-v1",
+    "burn": "1 ms CPU burn, 84x84x4 uint8",
+    "tail": "Heavy tail (95 % 0.5 ms, 5 % 10.5 ms), 84x84x4 uint8",
+    "null4": "Null environment, 4 floats",
+    "null84": "Null environment, 84x84x4 uint8",
+    "pong": "ALE Pong, 4 frames of 84x84",
+}
+
+METHOD = """\
+- Every system lives in its own process, opened once per table; one runs at a time, the others stand idle. A round is
+  one window of each, in turning order. Below: median over windows, in brackets the slowest and the fastest window.
+- The **limit** is two bare loops (`env.step`, `env.reset`, nothing else) in two processes at the same time, measured
+  before and after every round. A **ratio** is a window's rate over the mean of the two limits around its own round; the
+  table has the median of the ratios. The heavy tail is compared with the burn's limit: same mean cost, less noise.
+- Random actions from a table made beforehand. Only true steps count: where a batch row holds a reset, it is not a step.
+- Costs of the burn are CPU time of the thread. Heavy-tail costs come from shuffled decks of 100 steps.
+- Systems have the settings their users get; a row says otherwise. Everything is confined to two cores.
+- "start" is from the system's import to its first observations; PSS is of its whole process tree, after half a second.
+- EnvPool steps its own C++ version of a game, so a ratio to these bare loops would mean nothing.
+- "others" is what processes that are not part of the benchmark used, "steal" what the host took, both in cores (worst
+  window): a table with much of either is worth little."""
+
+
+def render(
+    findings: Findings, found: Sequence[Verdict], machine: Mapping[str, str], missing: Mapping[str, str], run: str
+) -> str:
+    """The whole page."""
+    parts = [
+        "# Results of `make bench`",
+        run,
+        "## Floors",
+        floors_table(found),
+        "## Machine and versions",
+        _bullets({**machine, **_versions()}.items()),
+        *([_missing(missing)] if missing else []),
+        "## Method",
+        METHOD,
+        *(cell_section(measured) for measured in findings.cells),
+        "## Start, idle, memory (8 CartPole slots)",
+        alone_table([findings.rookery, findings.peer]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def floors_table(found: Sequence[Verdict]) -> str:
+    """Every floor with its value and what became of it."""
+    rows = []
+    for verdict in found:
+        floor = verdict.floor
+        value = "" if verdict.value is None else f"{verdict.value:.3f}{floor.unit}"
+        rows.append((floor.what, f"{'>=' if floor.at_least else '<'} {floor.bound:g}{floor.unit}", value, verdict.word))
+    return _table(("what", "floor", "measured", ""), "lrrl", rows)
+
+
+def cell_section(measured: Measured) -> str:
+    """One workload at one size: a headed table and the state of the machine."""
+    cell = measured.cell
+    title = f"## {TITLES[cell.workload]}, {cell.num_envs} environments"
+    if measured.error:
+        return f"{title}\n\nNot measured: {measured.error}"
+    rows = [_limit_row(measured), *(_track_row(track) for track in measured.tracks)]
+    head = ("system", "steps/s", "(spread)", "ratio", "(spread)", "us/step", "start s", "PSS MB", "processes")
+    notes = [f"{track.entry.label}: {track.notes}." for track in measured.tracks if track.notes]
+    windows = [*measured.limits, *(w for track in measured.tracks for w in track.windows)]
+    disturbed = f"others <= {max(w.others for w in windows):.2f}, steal <= {max(w.steal for w in windows):.2f} cores."
+    return "\n\n".join((title, _table(head, "lrrrrrrrr", rows), " ".join((*notes, disturbed))))
+
+
+def alone_table(systems: Iterable[Alone]) -> str:
+    """Start-up, idle cost and memory per slot."""
+    rows = []
+    for system in systems:
+        if system.error or not system.start_s:
+            rows.append((system.label, system.error or "not measured", "", "", "", ""))
+            continue
+        mb = "" if system.slot_mb is None else f"{system.slot_mb:.3f}"
+        rows.append(
+            (system.label, *_spread(system.start_s, ".2f"), *_spread(system.idle_cores, ".4f"), mb)
+        )  # fmt: skip
+    head = ("system", "start s", "(spread)", "idle cores", "(spread)", "MB per added slot")
+    return _table(head, "lrrrrr", rows)
+
+
+def _limit_row(measured: Measured) -> tuple[str, ...]:
+    rates = [window.rate for window in measured.limits]
+    return ("**limit**: two bare loops", *_spread(rates, ",.0f"), "1", "", _us(rates), "", "", "2")
+
+
+def _track_row(track: Track) -> tuple[str, ...]:
+    if track.error or not track.windows:
+        return (track.entry.label, f"failed: {track.error}", *[""] * 7)
+    ratios = _spread(track.ratios, ".3f") if track.ratios else ("", "")
+    return (
+        track.entry.label, *_spread(track.rates, ",.0f"), *ratios, _us(track.rates),
+        f"{track.start_s:.2f}", f"{track.pss_mb:.0f}", str(track.processes),
+    )  # fmt: skip
+
+
+def _spread(values: Sequence[float], form: str) -> tuple[str, str]:
+    return f"{statistics.median(values):{form}}", f"({min(values):{form}} to {max(values):{form}})"
+
+
+def _us(rates: Sequence[float]) -> str:
+    us = 1e6 / statistics.median(rates)
+    return f"{us:,.0f}" if us >= 100 else f"{us:.2f}"
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def _missing(missing: Mapping[str, str]) -> str:
+    return "Did not install, so not measured:\n\n" + _bullets(missing.items())
+
+
+def _bullets(pairs: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(f"- {key}: {value}" for key, value in pairs)
+
+
+def _table(head: Sequence[str], align: str, rows: Iterable[Sequence[str]]) -> str:
+    rule = ["---" if side == "l" else "--:" for side in align]
+    cleaned = ([cell.replace("|", "/").replace("\n", " ") for cell in row] for row in rows)
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *cleaned))
