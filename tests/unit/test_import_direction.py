@@ -28,7 +28,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sims": FOUNDATION | {"spec"},
     "adapters": SIDES | {"pool"},
     "train": SIDES | {"pool", "adapters"},
-    "testing": SIDES | {"pool", "adapters"},
+    "testing": SIDES | {"worker", "pool", "adapters"},
+    "__main__": {"cli"},
     "cli": SIDES | {"pool", "adapters", "train", "view"},
 }
 """For every room, what it may see beside itself. ``a.b`` allows that one module of a room."""

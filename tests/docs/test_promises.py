@@ -1,0 +1,124 @@
+"""What the documentation says exists, exists; what exists and matters is documented."""
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import rookery
+from rookery import errors, events
+from rookery.pool.batch import Batch, Episodes
+from rookery.pool.metrics import PoolMetrics, SlotMetrics
+from rookery.testing.faults import BREAKS
+
+ROOT = Path(__file__).parents[2]
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS]
+EVERYTHING = "\n".join(page.read_text() for page in DOCS)
+
+LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+SETTING_ROW = re.compile(r"^\| `(\w+)` \| `([^`]+)` \|", re.MULTILINE)
+COMMAND = re.compile(r"(?:^|[`$(] ?)rookery ([a-z]+)\b", re.MULTILINE)
+MAKE = re.compile(r"\bmake ((?:[a-z]+ ?)+)")
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def code_spans(text: str) -> str:
+    """Only what is set as code: inline spans and console blocks."""
+    blocks = re.findall(r"```(?:console|sh|bash)\n(.*?)```", text, re.DOTALL)
+    spans = re.findall(r"(?<!`)`([^`\n]+)`(?!`)", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    return "\n".join([*blocks, *spans])
+
+
+def documented_verbs() -> list[str]:
+    return sorted({verb for page in PAGES for verb in COMMAND.findall(code_spans(page.read_text()))})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_internal_link_leads_somewhere(page: Path):
+    for target in LINK.findall(page.read_text()):
+        if target.startswith(("http:", "https:", "mailto:")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{page.name} links to {target}"
+        assert not anchor or anchor in anchors(file), f"{page.name} links to {target}: no such heading"
+
+
+def test_every_page_is_reachable_from_the_index_and_begins_with_a_picture():
+    index = ROOT / "docs" / "index.md"
+    linked = set(LINK.findall(index.read_text()))
+    for page in DOCS:
+        assert page == index or page.name in linked
+        assert re.match(r"# [^\n]+\n\n```\n", page.read_text()), f"{page.name} does not begin with its picture"
+
+
+def test_every_setting_is_documented_once_with_its_true_default():
+    documented = SETTING_ROW.findall(EVERYTHING)
+    names = [name for name, _ in documented]
+    assert sorted(names) == sorted(field.name for field in fields(rookery.PoolOptions))
+    for name, default in documented:
+        told = rookery.PoolOptions.of({name: ast.literal_eval(default)})
+        assert getattr(told, name) == getattr(rookery.PoolOptions.of({}), name), f"{name} is documented as {default}"
+
+
+@pytest.mark.parametrize("record", [Batch, Episodes, errors.Fault, PoolMetrics, SlotMetrics], ids=lambda r: r.__name__)
+def test_every_field_a_user_reads_is_documented(record: type):
+    missing = [field.name for field in fields(record) if f"`{field.name}`" not in EVERYTHING]
+    assert missing == []
+
+
+def test_every_event_is_documented():
+    kinds = [name for name, kind in vars(events).items() if inspect.isclass(kind) and issubclass(kind, events.Event)]
+    missing = [name for name in kinds if name != "Event" and f"`{name}`" not in EVERYTHING]
+    assert missing == []
+
+
+def test_every_error_is_in_the_drawn_tree():
+    kinds = [name for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, Exception)]
+    page = (ROOT / "docs" / "faults.md").read_text()
+    assert [name for name in kinds if not re.search(rf"^ *{name} *", page, re.MULTILINE)] == []
+
+
+def test_every_animal_of_the_zoo_is_documented():
+    page = (ROOT / "docs" / "testing.md").read_text()
+    assert [name for name in BREAKS if f"`{name}`" not in page] == []
+
+
+def test_the_documentation_names_commands():
+    assert {"info", "doctor", "check", "benchmark"} <= set(documented_verbs())
+
+
+@pytest.mark.parametrize("verb", documented_verbs())
+def test_every_documented_command_exists(verb: str):
+    command = Path(sys.executable).with_name("rookery")
+    result = subprocess.run([command, verb, "--help"], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+
+
+def test_every_documented_make_verb_exists():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {verb for page in PAGES for line in MAKE.findall(code_spans(page.read_text())) for verb in line.split()}
+    assert {"demo", "test", "check", "bench", "docs", "setup"} <= named <= targets
+
+
+def test_the_ci_script_does_what_the_readme_says():
+    script = (ROOT / ".ci" / "run").read_text()
+    assert script.splitlines()[-1] == "make check test"
+    assert "make check test" in (ROOT / "README.md").read_text()
+
+
+def test_every_pinned_requirement_is_pinned_exactly():
+    lines = [line.split("#")[0].strip() for line in (ROOT / "constraints.txt").read_text().splitlines()]
+    pins = [line for line in lines if line]
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins)
+    assert "torch" in {pin.split("==")[0] for pin in pins}
