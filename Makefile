@@ -40,7 +40,7 @@ test: .venv/full
 demo: .venv/light
 	$(BIN)/rookery demo $(ARGS)
 
-bench: .venv/full
+bench: .venv/python
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
 docs: .venv/docs
