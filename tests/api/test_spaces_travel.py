@@ -1,0 +1,85 @@
+"""Whatever its space, a value goes to the environment and comes back unchanged."""
+
+import copy
+from contextlib import closing
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import SyncVectorEnv
+from tiny_envs import Echo, assert_same
+
+import rookery
+
+NUM_ENVS = 3
+
+ARRAYS = {
+    "float16": spaces.Box(-1, 1, (2,), np.float16),
+    "float32": spaces.Box(-np.inf, np.inf, (2, 3), np.float32),
+    "float64 scalar": spaces.Box(-5, 5, (), np.float64),
+    "uint8 image": spaces.Box(0, 255, (4, 4, 3), np.uint8),
+    "int8": spaces.Box(-128, 127, (5,), np.int8),
+    "uint16": spaces.Box(0, 60_000, (1,), np.uint16),
+    "int64": spaces.Box(-(2**40), 2**40, (2,), np.int64),
+    "empty": spaces.Box(-1, 1, (0,), np.float32),
+    "discrete": spaces.Discrete(4),
+    "discrete from -2": spaces.Discrete(4, start=-2),
+    "multi discrete": spaces.MultiDiscrete([3, 5], start=[1, -4]),
+    "multi discrete table": spaces.MultiDiscrete([[3, 5], [2, 2]], dtype=np.int32),
+    "multi binary": spaces.MultiBinary((2, 2)),
+}
+OBJECTS = {
+    "text": spaces.Text(8),
+    "sequence": spaces.Sequence(spaces.Box(-1, 1, (2,), np.float32)),
+    "stacked sequence": spaces.Sequence(spaces.Box(-1, 1, (2,), np.float32), stack=True),
+    "graph": spaces.Graph(spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(3)),
+    "one of": spaces.OneOf((spaces.Discrete(3), spaces.Box(-1, 1, (2,), np.float32))),
+}
+
+
+def grown(rng, leaves, depth):
+    """A random tree of Dict and Tuple over these leaves."""
+    if depth == 0 or rng.random() < 0.2:
+        return copy.deepcopy(leaves[rng.integers(len(leaves))])
+    children = [grown(rng, leaves, depth - 1) for _ in range(rng.integers(1, 4))]
+    return spaces.Tuple(children) if rng.random() < 0.5 else spaces.Dict(dict(zip("abc", children, strict=False)))
+
+
+def trees(leaves, count):
+    return [grown(np.random.default_rng(seed), leaves, depth=3) for seed in range(count)]
+
+
+def assert_travels(space, beside):
+    """Actions are told to the environment, which checks and shows them; its own samples come out as Gymnasium's do."""
+    spec = rookery.EnvSpec(Echo, {"space": space, "beside": beside})
+    theirs = SyncVectorEnv([lambda: Echo(space, beside)] * NUM_ENVS)
+    with closing(rookery.VectorEnv(spec, NUM_ENVS, workers=2, on_fault="raise")) as ours:
+        assert ours.single_action_space == space
+        assert ours.observation_space == theirs.observation_space
+        assert_same(ours.reset(seed=1), theirs.reset(seed=1), "first observation")
+        ours.action_space.seed(2)
+        for i in range(5):
+            actions = ours.action_space.sample()
+            obs, *_ = ours.step(actions)
+            assert_same(obs["echo"] if beside else obs, actions, f"action {i}")
+
+
+@pytest.mark.parametrize("name", ARRAYS | OBJECTS)
+def test_a_plain_space_travels_unchanged(name):
+    assert_travels((ARRAYS | OBJECTS)[name], beside=False)
+
+
+@pytest.mark.parametrize("space", trees(list(ARRAYS.values()), 5), ids=range(5))
+def test_nested_arrays_travel_unchanged(space):
+    assert_travels(space, beside=True)
+
+
+@pytest.mark.parametrize("space", trees([*ARRAYS.values(), *OBJECTS.values(), *OBJECTS.values()], 5), ids=range(5))
+def test_arrays_and_objects_nested_in_each_other_travel_unchanged(space):
+    assert_travels(space, beside=True)
+
+
+@pytest.mark.parametrize("name", ["text", "discrete from -2"])
+def test_spaces_travel_on_the_pure_python_path_too(name, monkeypatch):
+    monkeypatch.setenv("ROOKERY_NATIVE", "0")
+    assert_travels((ARRAYS | OBJECTS)[name], beside=True)

@@ -1,0 +1,72 @@
+"""A worker that dies is visible in two places, and only then: infos["fault"] and the valid mask."""
+
+from contextlib import closing
+
+import numpy as np
+import pytest
+from tiny_envs import Mortal
+
+import rookery
+
+NUM_ENVS = 4
+IDLE, DEADLY = np.zeros(NUM_ENVS, np.int64), np.array([0, 0, 2, 0])
+KILLED = np.array([False, False, True, True])  # slots 2 and 3 share the second worker
+
+
+def opened(mode, **settings):
+    return closing(rookery.VectorEnv(Mortal, NUM_ENVS, workers=2, autoreset_mode=mode, **settings))
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_a_cut_row_is_truncated_masked_and_named_then_a_fresh_episode_follows(mode):
+    with opened(mode) as envs:
+        envs.reset(seed=1)
+        before, *_, infos = envs.step(IDLE)
+        assert "valid" not in infos
+        check_cut_row(envs, envs.step(DEADLY))
+        rows = [envs.step(IDLE) for _ in range(4)]
+        fresh = next(i for i, row in enumerate(rows) if row[0][2, 0] == 0)
+        assert not rows[fresh][4]["valid"][2], "the first row of the new episode belongs to no transition"
+        assert all("valid" not in row[4] for row in rows[fresh + 1 :])
+        assert envs.valid.all()
+        np.testing.assert_array_equal(rows[-1][0][~KILLED, 0], before[~KILLED, 0] + 5)
+
+
+def check_cut_row(envs, answer):
+    _, reward, terminated, truncated, infos = answer
+    np.testing.assert_array_equal(truncated, KILLED)
+    np.testing.assert_array_equal(envs.valid, ~KILLED)
+    np.testing.assert_array_equal(infos["valid"], ~KILLED)
+    np.testing.assert_array_equal(infos["_fault"], KILLED)
+    assert infos["_valid"].all()
+    assert infos["fault"][2].signal == "SIGKILL"
+    assert not terminated.any()
+    assert (reward[KILLED] == 0).all()
+
+
+def test_a_cut_row_has_a_final_observation_where_learners_expect_one():
+    with opened("SameStep") as envs:
+        envs.reset(seed=1)
+        last, *_ = envs.step(IDLE)
+        *_, truncated, infos = envs.step(DEADLY)
+        np.testing.assert_array_equal(infos["_final_obs"], truncated)
+        np.testing.assert_array_equal(infos["_final_info"], truncated)
+        np.testing.assert_array_equal(infos["final_obs"][2], last[2])
+
+
+def test_a_masked_reset_heals_the_cut_rows():
+    with opened("Disabled") as envs:
+        envs.reset(seed=1)
+        *_, truncated, _ = envs.step(DEADLY)
+        obs, infos = envs.reset(seed=1, options={"reset_mask": truncated})
+        assert "valid" not in infos
+        assert envs.valid.all()
+        np.testing.assert_array_equal(obs[:, 0], [1, 1, 0, 0])
+        np.testing.assert_array_equal(envs.step(IDLE)[0][:, 0], [2, 2, 1, 1])
+
+
+def test_raise_tells_the_fault_as_an_error():
+    with opened("NextStep", on_fault="raise") as envs:
+        envs.reset(seed=1)
+        with pytest.raises(rookery.WorkerCrashedError, match="SIGKILL"):
+            envs.step(DEADLY)
