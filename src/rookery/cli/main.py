@@ -1,0 +1,100 @@
+"""``rookery VERB``: reads the command line, runs one verb, turns errors into one message and an exit code.
+
+Exit codes: 0 good, 1 the thing failed or a problem was found, 2 the command or its settings are wrong. Verbs import
+what they need when they run, so that ``rookery --help`` is quick.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from rookery.errors import ConfigError, RookeryError, UsageError, WorkerError
+
+GOOD, FAILED, WRONG = 0, 1, 2
+INTERRUPTED = 130
+"""What shells expect of a program ended by Ctrl-C."""
+
+ABOUT = """Run many copies of a fragile environment at once, and keep going when they break.
+
+For example:
+$ rookery demo
+$ rookery check CartPole-v1
+$ rookery doctor runs/mario"""
+
+
+class Verb(Protocol):
+    """One command with its settings."""
+
+    def run(self) -> int:
+        """Do it; the result is the exit code."""
+        ...
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the result is the exit code."""
+    missing = [name for name in ("tyro", "rich") if importlib.util.find_spec(name) is None]
+    if missing:
+        print(f"rookery: the command line needs {' and '.join(missing)}: pip install 'rookery[cli]'", file=sys.stderr)
+        return WRONG
+    _look_here_first()
+    return _guarded(_parse(argv))
+
+
+def _parse(argv: Sequence[str] | None) -> Verb:
+    import tyro
+
+    from rookery.cli.benchmark import Benchmark
+    from rookery.cli.check import Check
+    from rookery.cli.demo import Demo
+    from rookery.cli.doctor import Doctor
+    from rookery.cli.info import Info
+
+    verbs: dict[str, Callable[..., Verb]] = {
+        "demo": Demo,
+        "info": Info,
+        "doctor": Doctor,
+        "check": Check,
+        "benchmark": Benchmark,
+    }
+    verb: Verb = tyro.extras.subcommand_cli_from_dict(verbs, prog="rookery", description=ABOUT, args=argv)
+    return verb
+
+
+def _guarded(verb: Verb) -> int:
+    try:
+        return verb.run()
+    except (ConfigError, UsageError) as error:
+        return _say(error, WRONG)
+    except WorkerError as error:
+        return _say(_in_short(error), FAILED)
+    except RookeryError as error:
+        return _say(error, FAILED)
+    except KeyboardInterrupt:
+        return _say("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has left (`rookery doctor | head`): there is nobody to tell, also not at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+
+
+def _say(message: object, code: int) -> int:
+    print(f"rookery: {message}", file=sys.stderr)
+    return code
+
+
+def _in_short(error: WorkerError) -> str:
+    """The worker's log went with its pool, and its end repeats the traceback: say neither twice."""
+    fault = dataclasses.replace(error.fault, log_path=None)
+    return (dataclasses.replace(fault, stderr_tail="") if fault.traceback else fault).describe()
+
+
+def _look_here_first() -> None:
+    """``mygame:make`` means the module in the directory the command is given in, as with ``python -m``."""
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)

@@ -1,0 +1,218 @@
+"""A live picture of a pool on the terminal; plain lines, not too many, where there is no terminal.
+
+Give it to the pool as a sink and tell it the numbers now and then::
+
+    with ConsoleView() as view, rookery.Pool("CartPole-v1", 16, sinks=[view]) as pool:
+        ...
+        view.update(steps, total, pool.metrics().as_dicts())
+
+It starts no thread: it draws when it is told something, at most a few times a second, so a program may fork beside it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TextIO
+
+from rookery.events import Event, FaultSeen, PoolStarted, SlotQuarantined, WorkerReady, WorkerRecycled
+from rookery.view.board import STATES, Board
+
+DRAW_EVERY_S = 0.125
+"""A terminal redrawn more often than eight times a second only flickers."""
+
+TELL_EVERY_S = 2.0
+"""A log that says how it goes more often than this is not read."""
+
+NEWS_A_SECOND = 5
+"""Lines about events within one second; more are counted and told as a number."""
+
+STYLES = {"starting": "cyan", "running": "green", "hung": "red", "restarting": "yellow", "quarantined": "magenta"}
+LATEST = 4
+
+
+class ConsoleView:
+    """A sink that shows a pool. ``live=None`` draws on a terminal and writes lines elsewhere."""
+
+    def __init__(
+        self, stream: TextIO | None = None, live: bool | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.board = Board()
+        self._stream = stream or sys.stdout
+        self._clock = clock
+        wanted = self._stream.isatty() if live is None else live
+        can_draw = importlib.util.find_spec("rich") is not None
+        self._face: _Picture | _Lines = _Picture(self._stream) if wanted and can_draw else _Lines(self._stream)
+
+    def emit(self, event: Event) -> None:
+        """Take one event, show what it changes."""
+        news = news_of(event, self.board)  # before it is noted: how long the phase before it took
+        self.board.note(event)
+        self._face.show(self.board, self._clock(), news)
+
+    def update(
+        self,
+        steps: int,
+        total: int | None = None,
+        per_slot: Sequence[Mapping[str, Any]] = (),
+        eta_s: float | None = None,
+    ) -> None:
+        """The numbers of the moment: steps so far, of how many, ``pool.metrics().as_dicts()``, seconds left."""
+        now = self._clock()
+        self.board.progress(now, steps, total, per_slot, eta_s)
+        self._face.show(self.board, now, "")
+
+    def close(self) -> None:
+        """Show the last state and give the terminal back."""
+        self._face.close(self.board, self._clock())
+
+    def __enter__(self) -> ConsoleView:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def news_of(event: Event, board: Board) -> str:
+    """One line about an event that a person wants to see; empty for the rest."""
+    if isinstance(event, FaultSeen):
+        guilty = event.slots if event.culprit is None else (event.culprit,)
+        return f"slot {', '.join(map(str, guilty))} (worker {event.worker}): {event.summary}"
+    if isinstance(event, WorkerReady):
+        return _came_up(event, board)
+    if isinstance(event, SlotQuarantined):
+        return f"slot {', '.join(map(str, event.slots))}: taken out after {event.restarts} faults"
+    if isinstance(event, WorkerRecycled):
+        return f"worker {event.worker}: replaced on purpose, {event.reason}"
+    if isinstance(event, PoolStarted):
+        return f"{event.env}: {event.num_envs} slots, {event.workers} workers, up after {event.seconds:.2f} s"
+    return ""
+
+
+def _came_up(event: WorkerReady, board: Board) -> str:
+    worker = event.worker or 0
+    line = board.workers.get(worker)
+    state = "ready" if (event.generation or 1) == 1 else "back"
+    took = f"{state} after {event.seconds:.2f} s"
+    if line is not None and line.phase == "construct":
+        took = f"construct {event.at_s - line.since_s:.1f} s, {took}"
+    return f"{board.place_of(worker)}: {took}"
+
+
+def status_line(board: Board) -> str:
+    """Everything in one line."""
+    slots = ", ".join(f"{count} {state}" for state, count in board.slots_by_state().items() if count)
+    share = f" of {board.total_steps:,}" if board.total_steps else ""
+    left = "" if board.seconds_left is None else f" | {_clock_time(board.seconds_left)} left"
+    memory = f" | {board.memory_bytes / 1e6:,.0f} MB" if board.memory_bytes else ""
+    return (
+        f"slots: {slots or 'none yet'} | {board.steps:,}{share} steps, {board.steps_per_s:,.0f}/s | "
+        f"{board.faults} faults, {board.restarts} restarts{memory}{left}"
+    )
+
+
+class _Lines:
+    """Plain text: the state now and then, news at once but not in floods."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._told_s: float | None = None
+        self._second, self._in_second, self._untold = 0, 0, 0
+
+    def show(self, board: Board, now: float, news: str) -> None:
+        self._told_s = now if self._told_s is None else self._told_s
+        if news:
+            self._tell_news(news, now)
+        elif board.steps and now - self._told_s >= TELL_EVERY_S:
+            self._told_s = now
+            self._tell_untold()
+            self._print(status_line(board))
+
+    def close(self, board: Board, now: float) -> None:
+        self._tell_untold()
+        if board.steps:
+            self._print(status_line(board))
+
+    def _tell_news(self, news: str, now: float) -> None:
+        if int(now) != self._second:
+            self._tell_untold()
+            self._second, self._in_second = int(now), 0
+        self._in_second += 1
+        if self._in_second <= NEWS_A_SECOND:
+            self._print(news)
+        else:
+            self._untold += 1
+
+    def _tell_untold(self) -> None:
+        if self._untold:
+            self._print(f"... and {self._untold} more events")
+            self._untold = 0
+
+    def _print(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)
+
+
+class _Picture:
+    """A panel that is redrawn in place."""
+
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(console=Console(file=stream, highlight=False), auto_refresh=False, redirect_stdout=False)
+        self._news: list[str] = []
+        self._drawn_s = float("-inf")
+
+    def show(self, board: Board, now: float, news: str) -> None:
+        if news:
+            self._news = [*self._news, news][-LATEST:]
+        if now - self._drawn_s >= DRAW_EVERY_S:
+            self._drawn_s = now
+            self._draw(board, now)
+
+    def close(self, board: Board, now: float) -> None:
+        self._draw(board, now)
+        self._live.stop()
+
+    def _draw(self, board: Board, now: float) -> None:
+        if not self._live.is_started:
+            self._live.start()
+        self._live.update(picture(board, now, self._news), refresh=True)
+
+
+def picture(board: Board, now: float, news: Sequence[str]) -> Any:
+    """The panel: slots by state, numbers, who starts, what happened last."""
+    from rich.console import Group
+    from rich.panel import Panel
+    from rich.progress_bar import ProgressBar
+    from rich.text import Text
+
+    counts = board.slots_by_state()
+    bar = Text.assemble(*[("■" * counts[state], STYLES[state]) for state in STATES])
+    legend = Text("   ").join(
+        Text(f"{counts[state]} {state}", style=STYLES[state] if counts[state] else "dim") for state in STATES
+    )
+    rows: list[Any] = [bar, legend, Text(_numbers(board))]
+    if board.total_steps:
+        rows.append(ProgressBar(total=board.total_steps, completed=board.steps))
+    rows += [Text(line, style="cyan") for line in board.starting(now)[:LATEST]]
+    rows += [Text(line, style="dim", overflow="ellipsis", no_wrap=True) for line in news]
+    return Panel(Group(*rows), title="rookery", title_align="left")
+
+
+def _numbers(board: Board) -> str:
+    parts = [f"{board.steps:,} steps", f"{board.steps_per_s:,.0f} steps/s", f"{board.faults} faults"]
+    parts += [f"{board.restarts} restarts", f"{board.memory_bytes / 1e6:,.0f} MB"]
+    if board.seconds_left is not None:
+        parts.append(f"{_clock_time(board.seconds_left)} left")
+    return "   ".join(parts)
+
+
+def _clock_time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
