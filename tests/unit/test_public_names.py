@@ -38,6 +38,14 @@ def test_every_public_name_has_a_docstring(name: str):
     assert inspect.getdoc(getattr(rookery, name))
 
 
+def test_the_list_of_names_is_written_out_so_that_type_checkers_see_the_exports():
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    lists = [
+        node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    assert [isinstance(item, ast.Constant) for item in lists[0].elts] == [True] * len(rookery.__all__)
+
+
 def test_type_checkers_and_the_interpreter_see_the_same_names_from_the_same_modules():
     seen = names_for_type_checkers()
     assert set(seen) == set(rookery.__all__) - {"__version__"}
