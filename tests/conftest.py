@@ -14,6 +14,7 @@ from rookery.testing import leftovers
 
 PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 2.0
+FAILED = pytest.StashKey[bool]()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,8 +32,16 @@ def _one_place_for_everything(tmp_path_factory):
         os.environ["TMPDIR"] = before
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if call.when == "call":
+        item.stash[FAILED] = report.failed
+    return report
+
+
 @pytest.fixture(autouse=True)
-def _nothing_is_left_behind(_one_place_for_everything):
+def _nothing_is_left_behind(request, _one_place_for_everything):
     processes = {process.pid for process in leftovers.descendants()}
     descriptors = len(_own_descriptors())
     segments, directories = leftovers.segments(), leftovers.directories(tempfile.gettempdir())
@@ -42,7 +51,8 @@ def _nothing_is_left_behind(_one_place_for_everything):
         yield from (str(process) for process in leftovers.descendants() if process.pid not in processes)
         yield from (f"/dev/shm/{name}" for name in leftovers.segments() - segments)
         yield from (f"$TMPDIR/{name}" for name in leftovers.directories(tempfile.gettempdir()) - directories)
-        if len(_own_descriptors()) > descriptors:
+        # A failed test's traceback holds its pools, and those their memory: that is no leak.
+        if len(_own_descriptors()) > descriptors and not request.node.stash.get(FAILED, False):
             gc.collect()
             if len(_own_descriptors()) > descriptors:
                 yield f"{descriptors} descriptors became {sorted(_own_descriptors().items())}"

@@ -1,0 +1,114 @@
+"""How the fault tests build pools, step them, and compare what they saw."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import rookery
+from rookery.testing.counting import ACTIONS, Referee
+
+SLOTS, WORKERS = 4, 2
+GUILTY, FELLOW, OTHERS = 1, 0, (2, 3)
+SEED, STEPS, FAULT_STEP = 70, 8, 3
+DEADLINE_S = 0.5
+PROMPT_S = 2.0
+
+SIGNALS = {"segfault": "SIGSEGV", "abort": "SIGABRT", "bus_error": "SIGBUS", "kill_self": "SIGKILL"}
+EXITS = {"exit_zero": 0, "sys_exit": 7}
+
+
+def pool_of(env, **settings):
+    """Two workers of two slots; restarts at once. Slots 0 and 1 share a worker."""
+    chosen = {"num_envs": SLOTS, "workers": WORKERS, "backoff_s": 0.0, "preload": ("rookery.testing.zoo",)}
+    chosen |= settings
+    if chosen.get("start_method") == "spawn":
+        chosen["preload"] = ()
+    return rookery.Pool(env, chosen.pop("num_envs"), **chosen)
+
+
+def deadlines(*phases):
+    return {f"{phase}_timeout_s": DEADLINE_S for phase in phases}
+
+
+def actions_at(step, slots=SLOTS):
+    return (3 * step + np.arange(slots)) % ACTIONS
+
+
+@dataclass
+class Film:
+    """Every batch of a short run."""
+
+    referee: Referee
+    batches: list = field(default_factory=list)
+    slowest_s: float = 0.0
+
+    def rows(self, name, slots):
+        return np.array([getattr(batch, name)[list(slots)] for batch in self.batches])
+
+    def faults(self):
+        """(batch number, slot, fault), in order."""
+        return [
+            (t, slot, batch.infos["fault"][slot])
+            for t, batch in enumerate(self.batches)
+            if "fault" in batch.infos
+            for slot in np.flatnonzero(batch.infos["_fault"])
+        ]
+
+    def equals(self, other, slots):
+        names = ("obs", "reward", "terminated", "truncated", "valid")
+        return all(np.array_equal(self.rows(name, slots), other.rows(name, slots)) for name in names)
+
+
+def film(pool, steps=STEPS, seed=SEED):
+    """Reset, then step; the referee objects to any row that cannot be true. Batch 0 is the reset's."""
+    seen = Film(Referee(pool.num_envs))
+    batch = _timed(seen, lambda: pool.reset(seed=seed))
+    seen.referee.reset(batch)
+    for step in range(1, steps + 1):
+        actions = actions_at(step, pool.num_envs)
+        seen.referee.step(actions, _timed(seen, lambda actions=actions: pool.step(actions)))
+    return seen
+
+
+def _timed(seen, do):
+    began = time.monotonic()
+    batch = do()
+    seen.slowest_s = max(seen.slowest_s, time.monotonic() - began)
+    seen.batches.append(batch)
+    return batch
+
+
+def of_kind(pool, kind):
+    return [event for event in pool.events if isinstance(event, kind)]
+
+
+def keeper_of(pool):
+    """The parent of the workers."""
+    with open(f"/proc/{pool.worker_pids[0]}/stat") as stat:
+        return int(stat.read().rpartition(")")[2].split()[1])
+
+
+def kill_keeper(pool):
+    """Kill the parent of the workers, and take the workers that die with it from the table in its place."""
+    pids = pool.worker_pids
+    os.kill(keeper_of(pool), signal.SIGKILL)
+    bury(pids)
+
+
+def bury(pids, within_s=5.0):
+    """Wait for orphans. They fall to the test process (see the session fixture), which must reap them as init would."""
+    end = time.monotonic() + within_s
+    left = set(pids)
+    while left and time.monotonic() < end:
+        for pid in sorted(left):
+            try:
+                left -= {os.waitpid(pid, os.WNOHANG)[0]}
+            except ChildProcessError:
+                left -= {pid} if not os.path.exists(f"/proc/{pid}") else set()
+        time.sleep(0.002)
+    assert not left, f"{left} did not die"

@@ -1,0 +1,118 @@
+"""A fault under ``reset``: the first one, which the user waits for, and later ones, which come by themselves."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from scenes import (
+    DEADLINE_S,
+    EXITS,
+    FELLOW,
+    GUILTY,
+    OTHERS,
+    PROMPT_S,
+    SEED,
+    SIGNALS,
+    actions_at,
+    deadlines,
+    film,
+    of_kind,
+    pool_of,
+)
+
+import rookery
+from rookery.events import FaultSeen
+from rookery.testing import Fragile, When
+from rookery.testing.counting import EPISODE, STEP
+from rookery.testing.faults import ENDS, HANGS
+
+FIRST = When("reset", at=1, slots=(GUILTY,))
+SECOND = When("reset", at=2, slots=(GUILTY,))
+BAD_RESETS = ("wrong_shape", "wrong_dtype", "nan_observation", "info_not_dict", "wrong_tuple", "raise_error")
+
+
+def assert_facts(fault, kind):
+    assert (fault.kind, fault.phase, fault.culprit, fault.worker) == (kind, "reset", GUILTY, 0)
+    assert fault.seed == SEED + GUILTY
+    assert fault.last_action is None
+
+
+@pytest.mark.parametrize("fault", ENDS)
+def test_crash_in_the_first_reset_is_tried_again_until_every_row_is_true(fault, method, undisturbed):
+    with pool_of(Fragile(fault, FIRST), start_method=method) as pool:
+        seen = film(pool)
+        told = of_kind(pool, FaultSeen)
+    assert seen.slowest_s < PROMPT_S
+    assert seen.batches[0].valid.all()
+    assert seen.equals(undisturbed, OTHERS)
+    assert len(told) == 1
+    assert_facts(told[0], "crashed")
+    assert (told[0].signal, told[0].exit_code) == (SIGNALS.get(fault), EXITS.get(fault))
+
+
+@pytest.mark.parametrize("fault", HANGS)
+def test_hang_in_the_first_reset_is_killed_at_the_reset_deadline_and_tried_again(fault, method, undisturbed):
+    with pool_of(Fragile(fault, FIRST), start_method=method, **deadlines("reset")) as pool:
+        seen = film(pool)
+        told = of_kind(pool, FaultSeen)
+    assert DEADLINE_S < seen.slowest_s < DEADLINE_S + PROMPT_S
+    assert seen.batches[0].valid.all()
+    assert seen.equals(undisturbed, OTHERS)
+    assert_facts(told[0], "hung")
+    if fault != "stop_self":
+        assert f"in {fault}" in told[0].stderr_tail
+
+
+@pytest.mark.parametrize("fault", BAD_RESETS)
+def test_bad_answer_of_the_first_reset_is_asked_again_of_a_new_environment(fault, method, tmp_path, undisturbed):
+    once = When("reset", at=1, slots=(GUILTY,), once=str(tmp_path / "once"))
+    with pool_of(Fragile(fault, once), start_method=method) as pool:
+        pids = pool.worker_pids
+        seen = film(pool)
+        told = of_kind(pool, FaultSeen)
+        assert pool.worker_pids == pids
+    assert seen.batches[0].valid.all()
+    assert seen.equals(undisturbed, (FELLOW, *OTHERS))
+    assert_facts(told[0], "raised" if fault == "raise_error" else "bad_data")
+
+
+@pytest.mark.parametrize("fault", ["segfault", "exit_zero", "hang_native", "nan_observation", "raise_error"])
+def test_fault_in_the_first_reset_raises_when_asked_to(fault, method):
+    kinds = {"hang_native": rookery.WorkerHungError, "nan_observation": rookery.BadDataError,
+             "raise_error": rookery.EnvRaisedError}  # fmt: skip
+    with pool_of(Fragile(fault, FIRST), start_method=method, on_fault="raise", **deadlines("reset")) as pool:
+        began = time.monotonic()
+        with pytest.raises(kinds.get(fault, rookery.WorkerCrashedError)) as caught:
+            pool.reset(seed=SEED)
+        assert time.monotonic() - began < DEADLINE_S + PROMPT_S
+    assert caught.value.fault.phase == "reset"
+    assert caught.value.fault.culprit == GUILTY
+
+
+@pytest.mark.parametrize("fault", ["segfault", "exit_zero", "sys_exit", "hang_native", "stop_self"])
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
+def test_fault_in_an_autoreset_cuts_the_row_and_the_others_never_notice(fault, autoreset):
+    settings = {"start_method": "fork", "autoreset": autoreset, **deadlines("reset")}
+    with pool_of(Fragile(fault, When("reset", slots=()), episode_steps=3), **settings) as pool:
+        calm = [pool.reset(seed=SEED), *(pool.step(actions_at(t)) for t in range(1, 12))]
+    with pool_of(Fragile(fault, SECOND, episode_steps=3), **settings) as pool:
+        seen = [pool.reset(seed=SEED), *(pool.step(actions_at(t)) for t in range(1, 12))]
+        told = of_kind(pool, FaultSeen)
+    for one, other in zip(calm, seen, strict=True):
+        assert one.obs[2:].tolist() == other.obs[2:].tolist()
+        assert one.terminated[2:].tolist() == other.terminated[2:].tolist()
+        assert other.valid[2:].all()
+    cut = seen[4 if autoreset == "next_step" else 3]
+    assert cut.truncated[GUILTY]
+    assert not cut.valid[GUILTY]
+    assert seen[-1].valid.all()
+    assert [fault.phase for fault in told] == ["reset"]
+
+
+def test_episode_after_a_cut_begins_with_a_first_row():
+    with pool_of(Fragile("raise_error", SECOND, episode_steps=3), start_method="fork") as pool:
+        seen = film(pool)
+    (t, slot, _), *_ = seen.faults()
+    fresh = seen.batches[t + 1]
+    assert (slot, fresh.obs[slot, STEP], fresh.obs[slot, EPISODE]) == (GUILTY, 0, 1)
