@@ -8,6 +8,7 @@ stays below; of faults this view tells two things in the infos of a step, and on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from rookery.errors import ConfigError
+from rookery.errors import ConfigError, UsageError
 from rookery.pool.batch import NO_EPISODES, Batch, Episodes
 from rookery.pool.pool import Pool
 from rookery.spec.arrays import assemble, leaves, split, tree_of
@@ -107,9 +108,11 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
     def step(self, actions: Any) -> Step:
         """One action per environment, batched as ``action_space`` says."""
         if self._unbatch:
-            actions = tuple(_row(self.single_action_space, actions, i) for i in range(self.num_envs))
+            actions = _rows(self.single_action_space, actions, self.num_envs)
         batch = self.pool.step(actions)
         obs, infos = self._answer(batch)
+        if self._same_step and "valid" in infos:
+            self._tell_last(batch)
         return obs, batch.reward, batch.terminated, batch.truncated, infos
 
     def render(self) -> tuple[Any, ...]:
@@ -148,16 +151,15 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
     def _answer(self, batch: Batch) -> tuple[Any, dict[str, Any]]:
         self.valid, self.episodes = batch.valid, batch.episodes
         if not batch.valid.all():
-            self._tell_masked(batch)
+            batch.infos["valid"], batch.infos["_valid"] = batch.valid.copy(), np.ones(len(batch), np.bool_)
         return batch.obs, batch.infos
 
-    def _tell_masked(self, batch: Batch) -> None:
-        batch.infos["valid"], batch.infos["_valid"] = batch.valid.copy(), np.ones(len(batch), np.bool_)
-        if self._same_step:
-            # Learners read final_obs of every truncated row; a cut episode's last known observation is its final one.
-            for row in np.flatnonzero(batch.truncated & ~batch.valid).tolist():
-                final = {"final_obs": _row(self.single_observation_space, batch.obs, row), "final_info": {}}
-                add_info(batch.infos, final, row, len(batch))
+    def _tell_last(self, batch: Batch) -> None:
+        """Learners read ``final_obs`` of every truncated row: for a cut episode it is the last observation known."""
+        cut = np.flatnonzero(batch.truncated & ~batch.valid).tolist()
+        last = _rows(self.single_observation_space, batch.obs, len(batch)) if cut else ()
+        for row in cut:
+            add_info(batch.infos, {"final_obs": deepcopy(last[row]), "final_info": {}}, row, len(batch))
 
     def _widen(self, part: Batch) -> Batch:
         """A batch of some slots as one of all: the other rows show what they showed last."""
@@ -177,7 +179,7 @@ def make_vec(
     wrappers: Sequence[Callable[[Any], Any]] = (),
     **kwargs: Any,
 ) -> VectorEnv:
-    """``gymnasium.make_vec`` with supervised workers; a call of the one works as a call of the other.
+    """``gymnasium.make_vec`` with supervised workers: its keywords with their meaning, but no ``vectorization_mode``.
 
     Args:
         env: a Gymnasium id, ``"module:factory"``, a callable, or a ``rookery.EnvSpec``.
@@ -208,11 +210,18 @@ def _wrapped(spec: EnvSpec, wrappers: tuple[Callable[[Any], Any], ...]) -> Calla
     return build
 
 
-def _row(space: gymnasium.Space[Any], batched: Any, row: int) -> Any:
-    """One environment's part of a value that is batched leaf by leaf."""
+def _rows(space: gymnasium.Space[Any], batched: Any, size: int) -> tuple[Any, ...]:
+    """One value per environment from a value that is batched leaf by leaf."""
     tree = tree_of(space)
-    parts = {leaf.name: part[row] for leaf, part in split(tree, batched)}
-    return assemble(tree, lambda leaf: parts[leaf.name])
+    parts = {leaf.name: part for leaf, part in split(tree, batched)}
+    for name, part in parts.items():
+        if len(part) != size:
+            raise UsageError(f"{len(part)} actions in {name!r} for {size} environments; give one each")
+
+    def at(row: int) -> Any:
+        return assemble(tree, lambda leaf: parts[leaf.name][row])
+
+    return tuple(map(at, range(size)))
 
 
 def _spread(infos: Mapping[str, Any], slots: npt.NDArray[np.int64], size: int) -> dict[str, Any]:
