@@ -27,7 +27,7 @@ from rookery.supervise import host
 from rookery.supervise.admission import Admission
 from rookery.supervise.budget import Backoff
 from rookery.supervise.child import DUMP_SIGNAL, ChildSpec
-from rookery.supervise.children import Children, Report
+from rookery.supervise.children import Children, Report, end_group
 from rookery.supervise.exits import Ending
 from rookery.supervise.lockfile import LockFile
 from rookery.supervise.machine import NS, Command, Deadlines, Reading, State, WorkerMachine
@@ -127,6 +127,11 @@ class Crew:
         self._admit(now)
         happenings, self._happenings = self._happenings, []
         return happenings
+
+    @property
+    def fileno(self) -> int:
+        """Readable when the keeper has news."""
+        return self._children.fileno
 
     @property
     def next_look_s(self) -> float:
@@ -281,6 +286,7 @@ class Crew:
         self._emit(events.KeeperLost(cause="the keeper's channel is closed"))
         self._children.restart()
         self._children.tidy(str(self._run_dir / "scratch"))
+        self._forget_processes()
         for member in self.members:
             if member.machine.is_alive:
                 fault = evidence.lost_with_keeper(self._scene(member))
@@ -375,11 +381,18 @@ class Crew:
         while self.living() and (left := end - self._clock.now_ns()) > 0:
             for report in self._children.reports(min(left / NS, 0.05)):
                 if report.event == "lost":
-                    return
-                if report.event == "exited":
+                    self._forget_processes()
+                elif report.event == "exited" and report.key < len(self.members):
                     self.members[report.key].pid = None
         if self._lock is not None:
             self._lock.release()
+
+    def _forget_processes(self) -> None:
+        """The keeper is gone, and its children with it; what they had started is ended here, as far as it is known."""
+        for member in self.members:
+            if member.pid is not None:
+                end_group(member.pid)
+            member.pid = None
 
     def kill_all(self) -> None:
         """End every living worker and its process group at once."""

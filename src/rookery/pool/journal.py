@@ -6,6 +6,7 @@ the actions since then will be kept, so that a slot can be brought back to the v
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,10 +27,15 @@ class Journal:
 
     def __init__(self, slots: int) -> None:
         self._beginnings = [Beginning() for _ in range(slots)]
+        self.last_action: Callable[[int], Any] = lambda slot: None
 
     def begin(self, slot: int, seed: int | None, options: Any) -> None:
         """An explicit reset."""
         self._beginnings[slot] = Beginning(seed, options)
+
+    def describe(self, slot: int) -> tuple[int | None, Any]:
+        """Seed and last action of a slot, for reports."""
+        return self._beginnings[slot].seed, self.last_action(slot)
 
     def seed_of(self, slot: int) -> int | None:
         """The seed the slot's present stream of episodes began with."""

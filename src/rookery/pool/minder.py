@@ -80,6 +80,7 @@ class Minder:
         except PoolExhaustedError as error:
             self.exhausted = error
             raise
+        self._caller.extra_fd = self._crew.fileno  # a new keeper has another channel
         for happening in news:
             if happening.kind == "down":
                 self._went_down(happening, now)

@@ -65,7 +65,7 @@ class Pool:
         self.options = PoolOptions.of(settings)
         self._journal = Journal(max(num_envs, 1))
         order = Order(EnvSpec.of(env), num_envs, workers, groups, batch_size, self.options)
-        start = begin(order, self._clock, self._describe)
+        start = begin(order, self._clock, self._journal.describe)
         self._closed = False
         self._adopt(start)
 
@@ -73,6 +73,7 @@ class Pool:
         self._start, self._rig, self._plan, self._crew = start, start.rig, start.plan, start.rig.crew
         self._control, self._mail = start.rig.wiring.control, start.rig.wiring.mail
         self._caller, self._gather, self._writer = start.caller, start.gatherer, start.writer
+        self._journal.last_action = self._writer.last
         self.num_envs, self.batch_size = self._plan.num_envs, self._plan.batch_size
         self.observation_space, self.action_space = start.hello.observation_space, start.hello.action_space
         self.metadata, self.render_mode = start.hello.metadata, start.hello.render_mode
@@ -168,6 +169,11 @@ class Pool:
         if need == len(self._group_slots):
             groups.sort()
         return self._hand_out(np.concatenate([self._group_slots[g] for g in groups]), attention)
+
+    def latest(self) -> Batch:
+        """Every slot's row as it stands, without stepping anything; for views that must answer for all slots."""
+        self._check_open()
+        return self._gather.everybody(Attention.NONE)
 
     def step(self, actions: Any) -> Batch:
         """``send`` then ``recv``."""
@@ -399,10 +405,6 @@ class Pool:
         return self._gather.some(slots, attention, masked, silent, faults)
 
     # ---- refusals ---------------------------------------------------------------------------------------------------
-
-    def _describe(self, slot: int) -> tuple[int | None, Any]:
-        """Seed and last action of a slot, for reports."""
-        return self._journal.seed_of(slot), None if self._closed else self._writer.last(slot)
 
     def _check_open(self) -> None:
         if self._closed:

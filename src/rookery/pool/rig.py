@@ -5,6 +5,7 @@ Made in one piece by ``start.begin``; taken down by ``close()``, by a failed sta
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -43,6 +44,17 @@ class Rig:
         if os.getpid() != self.owner_pid:
             return
         began, limit = time.monotonic(), self.options.close_timeout_s
+        with contextlib.ExitStack() as last:  # whatever fails above it, every line below runs, in this order upwards
+            last.callback(self._remove)
+            last.callback(self.wiring.close)
+            last.callback(self.log.close)
+            last.callback(self.children.close, limit / 4)
+            killed = self._end_workers(limit)
+            faults, seconds = self.crew.ledger.faults, time.monotonic() - began
+            self.log.emit(events.PoolClosed(seconds=seconds, killed=killed, steps=steps, faults=faults))
+
+    def _end_workers(self, limit: float) -> int:
+        """Ask, then kill; returns how many had to be killed."""
         try:
             self.crew.stop_all()
             self.crew.await_exits(limit / 2)
@@ -51,11 +63,9 @@ class Rig:
         killed = len(self.crew.living())
         self.crew.kill_all()
         self.crew.await_exits(limit / 4)
-        self.children.close(limit / 4)
-        faults, seconds = self.crew.ledger.faults, time.monotonic() - began
-        self.log.emit(events.PoolClosed(seconds=seconds, killed=killed, steps=steps, faults=faults))
-        self.log.close()
-        self.wiring.close()
+        return killed
+
+    def _remove(self) -> None:
         kept = self.options.run_dir is not None
         shutil.rmtree(self.run_dir / "scratch" if kept else self.run_dir, ignore_errors=True)
 

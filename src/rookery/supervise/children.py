@@ -39,6 +39,14 @@ class Report:
     error: str = ""
 
 
+def end_group(pid: int) -> None:
+    """Kill what is left of a process group whose leader died unreaped by us."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
 class Children:
     """A keeper and its children."""
 
@@ -126,8 +134,11 @@ class Children:
         self._command(do="signal", key=key, signal=int(number), group=group)
 
     def kill(self, key: int) -> None:
-        """Kill a child and its process group; an ``exited`` report follows."""
-        self.signal(key, signal.SIGKILL, group=True)
+        """Kill a child and its process group; an ``exited`` report follows (``lost`` if the keeper is gone)."""
+        try:
+            self.signal(key, signal.SIGKILL, group=True)
+        except TransportError:
+            pass
 
     def tidy(self, path: str) -> None:
         """Create a private directory that the keeper removes at the end, however the parent ends."""
@@ -158,6 +169,7 @@ class Children:
 
     def restart(self) -> None:
         """A new keeper after the old one was lost."""
+        self.kill_keeper()
         self._channel.close()
         self._inbox = b""
         self._start()
