@@ -7,9 +7,8 @@ one dictionary per environment. Supervision stays below. Importing this module i
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import getitem
 from typing import Any, Self
 
@@ -161,24 +160,21 @@ class VecEnv(sb3.VecEnv):
 
     def env_method(self, method_name: str, *method_args: Any, indices: sb3.VecEnvIndices = None, **kwargs: Any) -> Any:
         """Call a method of the environments, through wrappers."""
+        ask = partial(self._request, "call", method_name, *method_args, **kwargs)
+        return self._action_masks(ask, indices) if method_name == "action_masks" else ask(indices=indices)
 
-        def ask(who: sb3.VecEnvIndices) -> list[Any]:
-            return self._request("call", method_name, *method_args, indices=who, **kwargs)
-
-        return self._action_masks(ask, indices) if method_name == "action_masks" else ask(indices)
-
-    def _action_masks(self, ask: Callable[[sb3.VecEnvIndices], list[Any]], indices: sb3.VecEnvIndices) -> list[Any]:
+    def _action_masks(self, ask: Callable[..., list[Any]], indices: sb3.VecEnvIndices) -> list[Any]:
         """Asked for before every action, so also of slots that have lost their episode: their action goes nowhere."""
         try:
-            masks = ask(indices)
+            masks = ask(indices=indices)
         except RookeryError:
             masks = [self._mask_of(slot, ask) for slot in self._get_indices(indices)]
         self._mask = masks[0]
         return masks
 
-    def _mask_of(self, slot: int, ask: Callable[[sb3.VecEnvIndices], list[Any]]) -> Any:
+    def _mask_of(self, slot: int, ask: Callable[..., list[Any]]) -> Any:
         try:
-            return ask(slot)[0]
+            return ask(indices=slot)[0]
         except RookeryError:
             if self._mask is None or self._healthy_pids == self.pool.worker_pids:
                 raise
@@ -189,10 +185,7 @@ class VecEnv(sb3.VecEnv):
         return self._request("is_wrapped", f"{wrapper_class.__module__}:{wrapper_class.__qualname__}", indices=indices)
 
     def get_images(self) -> Sequence[npt.NDArray[Any] | None]:
-        """A frame of each environment, if they were made with ``render_mode="rgb_array"``."""
-        if self.render_mode != "rgb_array":
-            warnings.warn(f"render_mode={self.render_mode!r} makes no images; use 'rgb_array'", stacklevel=2)
-            return [None] * self.num_envs
+        """A frame of each environment; None from those that were not made with ``render_mode="rgb_array"``."""
         return self._request("render", "")
 
     def close(self) -> None:
