@@ -31,7 +31,7 @@ def main() -> int:
     findings = _measure_all(_chosen(args), rounds, window_s)
     found = floors.verdicts(findings)
     run = (
-        f"{datetime.date.today():%d %B %Y}; windows per system: {rounds} of {window_s:g} s (longer for the heavy tail); "
+        f"{datetime.date.today():%d %B %Y}; {rounds} windows of {window_s:g} s per system (longer for the heavy tail); "
         f"{(time.monotonic() - began) / 60:.1f} minutes."
     )
     about = {**procfs.describe_machine(), "native path": native_status().reason}
