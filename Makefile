@@ -30,6 +30,7 @@ setup: .venv/full
 
 check: .venv/full
 	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check --quiet $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/unit/test_import_direction.py
 	$(BIN)/codespell $(PROSE)
