@@ -13,6 +13,9 @@ from rookery.spec.plan import Probe
 QUICK_BUILD_S = 0.25
 """An environment that took longer to build is not worth building twice for a measurement."""
 
+ACTIONS = 64
+"""Different random actions that are enough to see a typical step."""
+
 BUDGET_S = 0.02
 """Long enough for hundreds of cheap steps, short enough not to be felt at start."""
 
@@ -28,15 +31,26 @@ def measure(env: Any, build_s: float) -> Probe:
 
 
 def _stepped(env: Any) -> Probe:
+    actions = [env.action_space.sample() for _ in range(ACTIONS)]  # drawn first: sampling may cost more than a step
     env.reset()
-    steps, wall, cpu = 0, time.perf_counter(), time.process_time()
+    steps, wall, busy = 0, time.perf_counter(), _busy_s()
     while steps < 2 or time.perf_counter() - wall < BUDGET_S:
-        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        _, _, terminated, truncated, _ = env.step(actions[steps % ACTIONS])
         steps += 1
         if terminated or truncated:
             env.reset()
     took = time.perf_counter() - wall
-    return Probe(took / steps, min(1.0, (time.process_time() - cpu) / took), resident_bytes())
+    return Probe(took / steps, min(1.0, (_busy_s() - busy) / took), resident_bytes())
+
+
+def _busy_s() -> float:
+    """Seconds this process ran or wanted to run: waiting for a busy core is not waiting for something outside."""
+    try:
+        with open("/proc/self/schedstat") as fields:
+            running, queued, _ = map(int, fields.read().split())
+            return (running + queued) * 1e-9
+    except OSError:
+        return time.process_time()
 
 
 def resident_bytes() -> int:
