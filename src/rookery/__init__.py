@@ -35,7 +35,31 @@ _HOMES = {
     "Fault": "rookery.errors",
 }
 
-__all__ = ["__version__", *_HOMES]
+__all__ = [
+    "Autoreset",
+    "BadDataError",
+    "Batch",
+    "CheckpointError",
+    "ClosedError",
+    "ConfigError",
+    "EnvRaisedError",
+    "EnvSpec",
+    "Fault",
+    "Pool",
+    "PoolExhaustedError",
+    "PoolOptions",
+    "RookeryError",
+    "TransportError",
+    "UsageError",
+    "VectorEnv",
+    "WorkerCrashedError",
+    "WorkerError",
+    "WorkerHungError",
+    "WorkerStartError",
+    "__version__",
+    "current_slot",
+    "make_vec",
+]
 
 if TYPE_CHECKING:
     from rookery.adapters.vector_env import VectorEnv, make_vec

@@ -163,7 +163,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
 
     def _widen(self, part: Batch) -> Batch:
         """A batch of some slots as one of all: the other rows show what they showed last."""
-        everybody = self.pool._gather.everybody(0)
+        everybody = self.pool.latest()
         valid = self.valid.copy()
         valid[part.slots] = part.valid
         return replace(everybody, valid=valid, infos=_spread(part.infos, part.slots, self.num_envs))

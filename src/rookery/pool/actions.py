@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rookery.errors import UsageError
-from rookery.spec.arrays import Leaf, Node, assemble, leaves, split
+from rookery.spec.arrays import BadValueError, Leaf, Node, assemble, leaves, split
 from rookery.transport.control import Control
 from rookery.transport.mailbox import TO_WORKER, Mailbox
 
@@ -37,7 +37,9 @@ class ActionWriter:
         if self._plain is not None:
             array = actions if isinstance(actions, np.ndarray) else np.asarray(actions)
             if array.shape != self._plain.shape:
-                self._refuse(array.shape, self._plain.shape)
+                self._refuse_shape(array.shape, self._plain.shape)
+            if array.dtype != self._plain.dtype:
+                self._check_kind(array, self._plain)
             self._plain[...] = array
         else:
             self.write(actions, self._all)
@@ -47,11 +49,16 @@ class ActionWriter:
         if self._by_mail:
             self._post(actions, slots)
             return
-        for leaf, value in split(self._node, actions):
+        try:
+            parts = list(split(self._node, actions))
+        except BadValueError as error:
+            raise UsageError(f"actions do not fit {self._space}: {error}") from error
+        for leaf, value in parts:
             rows, array = self._rows[leaf.name], np.asarray(value)
             wanted = (len(slots), *leaf.shape)
             if array.shape != wanted:
-                self._refuse(array.shape, wanted, leaf)
+                self._refuse_shape(array.shape, wanted, leaf)
+            self._check_kind(array, rows)
             rows[slots] = array
 
     def last(self, slot: int) -> Any:
@@ -67,7 +74,12 @@ class ActionWriter:
         for slot, action in zip(slots.tolist(), actions, strict=True):
             self._control.ask_bytes[slot] = self._mail.put(slot, TO_WORKER, action)
 
-    def _refuse(self, got: tuple[int, ...], wanted: tuple[int, ...], leaf: Leaf | None = None) -> None:
+    def _check_kind(self, array: npt.NDArray[Any], rows: npt.NDArray[Any]) -> None:
+        """Floats for whole numbers would be cut off silently."""
+        if not np.can_cast(array.dtype, rows.dtype, "same_kind"):
+            raise UsageError(f"actions have dtype {array.dtype}, which does not fit {self._space} ({rows.dtype})")
+
+    def _refuse_shape(self, got: tuple[int, ...], wanted: tuple[int, ...], leaf: Leaf | None = None) -> None:
         where = f" for {leaf.name!r}" if leaf is not None and leaf.path else ""
         raise UsageError(
             f"actions{where} have shape {got}, expected {wanted}: one action of {self._space} per slot, rows first"

@@ -274,12 +274,12 @@ class Crew:
         fault = None if planned else self._fault_of(member, ending, rss)
         self._release(member.index)
         machine.exited(now)
+        member.pid = None
         if planned:
             self._emit(events.WorkerRecycled(reason=planned, **self._about(member)))
             machine.wait_until(now, now)
         elif fault is not None:
             self._after_fault(member, fault, now)
-        member.pid = None
         self._happenings.append(Happening("down", member.index, fault))
 
     def _keeper_lost(self) -> None:

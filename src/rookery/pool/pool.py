@@ -345,14 +345,16 @@ class Pool:
             self._control.ask_bytes[:] = 0
 
     def _seeds(self, seed: int | Sequence[int | None] | None, chosen: Slots) -> list[int | None]:
-        if seed is None:
-            return [None] * len(chosen)
         if isinstance(seed, int | np.integer):
-            return [int(seed) + slot for slot in chosen.tolist()]
-        seeds = [None if s is None else int(s) for s in seed]
+            seeds: list[Any] = [int(seed) + slot for slot in chosen.tolist()]
+        else:
+            seeds = [None] * len(chosen) if seed is None else list(np.atleast_1d(np.asarray(seed, dtype=object)))
         if len(seeds) != len(chosen):
             raise ConfigError(f"seed has {len(seeds)} entries for {len(chosen)} slots; give one number or one per slot")
-        return seeds
+        for one in seeds:
+            if one is not None and not (isinstance(one, int | np.integer) and 0 <= one < 2**63):
+                raise ConfigError(f"seed={one!r} is not a seed; allowed: None, or a whole number from 0 to 2**63 - 1")
+        return [None if one is None else int(one) for one in seeds]
 
     def _drain(self) -> None:
         """Wait for answers under way and forget them."""
