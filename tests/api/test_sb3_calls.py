@@ -27,6 +27,9 @@ class Asked(Painter):
         super().__init__(render_mode="rgb_array")
         self.lock = threading.Lock()
 
+    def greet(self, *, name):
+        return f"hello {name}"
+
     def action_masks(self):
         return np.array([True, self.count % 2 == 0, False])
 
@@ -61,6 +64,7 @@ def test_attributes_are_read_from_and_written_to_the_chosen_environments(envs, i
 def test_methods_are_called_with_their_arguments_through_wrappers(envs):
     assert envs.env_method("add", 1, second=2) == [10, 10, 10]
     assert envs.env_method("add", 1, indices=[1]) == [8]
+    assert envs.env_method("greet", name="you", indices=0) == ["hello you"]
 
 
 def test_an_index_that_does_not_exist_is_refused(envs):

@@ -188,6 +188,26 @@ def test_a_worker_that_dies_before_its_next_action_leaves_its_mask_open_and_its_
         assert_same(infos[3]["terminal_observation"], last[3])
 
 
+def test_a_quarantined_slot_stays_out_and_the_others_go_on():
+    with opened(MortalMasked, workers=4, max_restarts_per_slot=0) as envs:
+        begin(envs)
+        envs.env_method("action_masks")
+        *_, dones, infos = envs.step(DEADLY)
+        assert dones.tolist() == [False, False, True, False]
+        for _ in range(2):
+            for _ in range(3):
+                masks = np.stack(envs.env_method("action_masks"))
+                assert masks.all(axis=1).tolist() == [False, False, True, False]
+                _, rewards, dones, infos = envs.step(IDLE)
+                assert [info.get("valid") for info in infos] == [None, None, False, None]
+                assert not dones.any()
+                assert rewards[2] == 0
+            envs.reset()
+        envs.set_attr("count", None, indices=1)
+        with pytest.raises(rookery.EnvRaisedError, match="TypeError"):
+            envs.env_method("action_masks")
+
+
 def test_a_mask_that_raises_in_a_healthy_environment_is_told():
     with opened(MortalMasked) as envs:
         envs.seed(1)

@@ -84,7 +84,8 @@ class VecEnv(sb3.VecEnv):
         batches = [self._reset_slots(slots) for slots in parts.values()]
         order = np.argsort(np.concatenate([batch.slots for batch in batches]))
         self._obs = self._leafwise(lambda *rows: np.concatenate(rows)[order], *(batch.obs for batch in batches))
-        self._in_episode, self._healthy_pids = np.zeros(self.num_envs, np.bool_), self.pool.worker_pids
+        self._valid = np.concatenate([batch.valid for batch in batches])[order]
+        self._in_episode, self._pids = np.zeros(self.num_envs, np.bool_), self.pool.worker_pids
         self._reset_seeds()
         self._reset_options()
         return self._obs  # type: ignore[no-any-return]
@@ -115,10 +116,10 @@ class VecEnv(sb3.VecEnv):
             info["TimeLimit.truncated"] = truncated
         for row in np.flatnonzero(~batch.valid).tolist():
             infos[row]["valid"] = False
-        if not self._monitored:
+        if len(batch.episodes) and not self._monitored:
             self._tell_episodes(batch, infos)
-        self._obs, self._in_episode = batch.obs, batch.valid & ~dones
-        self._healthy_pids = self.pool.worker_pids if batch.valid.all() else ()
+        self._obs, self._valid, self._in_episode = batch.obs, batch.valid, batch.valid & ~dones
+        self._pids = self.pool.worker_pids
         return batch.obs, batch.reward.astype(np.float32), dones, infos
 
     def _ended(self, row: int, info: Info) -> Info:
@@ -176,7 +177,8 @@ class VecEnv(sb3.VecEnv):
         try:
             return ask(indices=slot)[0]
         except RookeryError:
-            if self._mask is None or self._healthy_pids == self.pool.worker_pids:
+            is_unharmed = self._valid[slot] and self._pids == self.pool.worker_pids
+            if is_unharmed or self._mask is None:
                 raise
             return np.ones_like(self._mask)
 
@@ -192,7 +194,9 @@ class VecEnv(sb3.VecEnv):
         """Close the pool, within its ``close_timeout_s``."""
         self.pool.close()
 
-    def _request(self, verb: str, name: str, *args: Any, indices: sb3.VecEnvIndices = None, **kwargs: Any) -> list[Any]:
+    def _request(
+        self, verb: str, name: str, /, *args: Any, indices: sb3.VecEnvIndices = None, **kwargs: Any
+    ) -> list[Any]:
         slots = [range(self.num_envs)[index] for index in self._get_indices(indices)]
         return list(self.pool.request(CallRequest(verb, name, args, kwargs), slots))
 
