@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import pickle
 import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -161,11 +162,20 @@ class Crew:
         stage = Stage(int(line[FROM_STAGE]))
         if stage is member.stage or stage is Stage.FAILED:
             return
-        if member.stage is Stage.NONE and line[FROM_LETTER]:
-            self._happenings.append(Happening("hello", member.index, hello=self._letter(member)))
+        if member.stage is Stage.NONE:
+            self._hear_hello(member)
         member.stage = stage
         if stage is Stage.READY:
             self._became_ready(member, now)
+
+    def _hear_hello(self, member: Member) -> None:
+        """Read the hello, unless the worker failed meanwhile and wrote its last words over it."""
+        try:
+            hello = self._letter(member)
+        except (pickle.UnpicklingError, EOFError, TransportError):
+            hello = None
+        if hello is not None and self._last_words(member) is None:
+            self._happenings.append(Happening("hello", member.index, hello=hello))
 
     def _became_ready(self, member: Member, now: int) -> None:
         member.machine.ready(now)
@@ -325,13 +335,14 @@ class Crew:
         slots = tuple(s for s in member.slots if s not in self.ledger.quarantined)
         return evidence.Scene(
             member.index, member.machine.generation, member.pid, slots, culprit, phase, seed,
-            action, self.log_of(member.index), member.log_from,
+            action if phase is Phase.STEP else None, self.log_of(member.index), member.log_from,
         )  # fmt: skip
 
     def slot_scene(self, slot: int) -> evidence.Scene:
         """The scene of a fault that the worker survived."""
         member = next(m for m in self.members if slot in m.slots)
-        return dataclasses.replace(self._scene(member), slots=(slot,), culprit=slot)
+        seed, action = self._describe(slot)
+        return dataclasses.replace(self._scene(member), slots=(slot,), culprit=slot, seed=seed, last_action=action)
 
     # ---- after a fault ----------------------------------------------------------------------------------------------
 

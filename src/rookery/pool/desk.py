@@ -118,14 +118,21 @@ class Desk:
         self.troubled = True
         self.life[slot] = Life.OUT
 
-    def handed_out(self, slots: npt.NDArray[np.int64], is_up: Iterable[bool]) -> None:
-        """These rows go to the learner: fresh ones are alive again, unless their worker died meanwhile."""
-        for slot, up in zip(slots, is_up, strict=True):
+    def handed_out(self, slots: npt.NDArray[np.int64], is_up: Iterable[bool]) -> list[int]:
+        """These rows go to the learner: fresh ones are alive again, unless their worker died meanwhile.
+
+        Returns the slots that are back after a fault.
+        """
+        back = []
+        for slot, up in zip(slots.tolist(), is_up, strict=True):
             if self.life[slot] == Life.FRESH and self.verdict[slot] in (Verdict.FRESH, Verdict.RENEWED):
+                if up and self.verdict[slot] == Verdict.FRESH:
+                    back.append(slot)
                 self.life[slot] = Life.LIVE if up else Life.LOST
                 self._renew[slot] = False
         self.verdict[slots] = Verdict.TRUE
         self.troubled = bool(self.life.any())
+        return back
 
     def faulty(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Those of the slots whose row is the fault row itself."""

@@ -100,7 +100,8 @@ def lost_with_keeper(scene: Scene) -> Fault:
 
 def _in_phase(scene: Scene, words: Mapping[str, Any]) -> Scene:
     """The phase the worker itself named: its progress words have moved on since."""
-    return dataclasses.replace(scene, phase=Phase[words["phase"].upper()])
+    phase = Phase[words["phase"].upper()]
+    return dataclasses.replace(scene, phase=phase, last_action=scene.last_action if phase is Phase.STEP else None)
 
 
 def _fault(kind: str, summary: str, scene: Scene, ending: Ending | None = None, **more: str) -> Fault:

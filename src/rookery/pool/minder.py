@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from rookery.clock import Clock
 from rookery.errors import Fault, PoolExhaustedError, error_for
+from rookery.events import EpisodeStarted
 from rookery.pool import evidence
 from rookery.pool.crew import Crew
 from rookery.pool.desk import Desk, Life
@@ -56,6 +57,8 @@ class Minder:
         self.exhausted: PoolExhaustedError | None = None
         self.patient = False
         self._faults: dict[int, Fault] = {}
+        self._newest: Fault | None = None
+        self._broke_ns: dict[int, int] = {}
         self._held: dict[int, int] = {}
         self._retiring: tuple[int, str] | None = None
 
@@ -68,7 +71,6 @@ class Minder:
         """One look at the workers.
 
         Raises:
-            WorkerError: a worker broke and ``on_fault="raise"``; everything is settled, so the pool can go on.
             PoolExhaustedError: a budget is spent.
         """
         if self.exhausted is not None:
@@ -89,9 +91,6 @@ class Minder:
         self._expire_holds(now)
         if now >= self._next_limits:
             self._look_at_limits(now)
-        broken = next((h.fault for h in news if h.fault is not None), None)
-        if broken is not None and self._options.on_fault == "raise":
-            raise error_for(broken)
 
     def hold(self, group: int, now: int) -> None:
         """A request waits for a worker that is not there yet."""
@@ -108,6 +107,11 @@ class Minder:
     def forget_faults(self) -> None:
         """A reset begins everything anew."""
         self._faults.clear()
+        self.forget_newest()
+
+    def forget_newest(self) -> None:
+        """The caller tells of it in another way."""
+        self._newest = None
 
     # ---- workers ----------------------------------------------------------------------------------------------------
 
@@ -127,7 +131,7 @@ class Minder:
             else:
                 self.hold(g, now)
         if happening.fault is not None:
-            self._faults.update(dict.fromkeys(happening.fault.slots, happening.fault))
+            self._broke(happening.fault, now)
         self._quarantine_spent()
         if self._retiring is not None and self._retiring[0] == happening.worker:
             self._retiring = None
@@ -154,17 +158,35 @@ class Minder:
 
     # ---- slots ------------------------------------------------------------------------------------------------------
 
-    def slot_broke(self, slot: int, now: int) -> Fault | None:
+    def _broke(self, fault: Fault, now: int) -> None:
+        self._newest = fault
+        for slot in fault.slots:
+            self._faults[slot] = fault
+            self._broke_ns.setdefault(slot, now)
+
+    def came_back(self, slots: list[int], now: int) -> None:
+        """These slots have begun a new episode after a fault."""
+        for slot in slots:
+            seconds = (now - self._broke_ns.pop(slot, now)) / NS
+            self._log.emit(EpisodeStarted(slots=(slot,), seconds=seconds))
+
+    def raise_newest(self) -> None:
+        """With ``on_fault="raise"``: raise what broke since the last time. All is settled: the pool can go on."""
+        fault, self._newest = self._newest, None
+        if fault is not None and self._options.on_fault == "raise":
+            raise error_for(fault)
+
+    def slot_broke(self, slot: int, now: int) -> None:
         """An environment raised or returned bad data; its worker lives and will build it anew at the next reset."""
         if self.desk.life[slot] == Life.OUT or self._control.op[slot] == Op.NONE:
-            return None
+            return
         words = self._mail.get(slot, TO_PARENT, int(self._control.mail_bytes[slot]))
         kind = "bad_data" if self._control.status[slot] == Status.BAD_DATA else "raised"
         fault = evidence.raised(kind, self._crew.slot_scene(slot), words)
         self._control.mail_bytes[slot] = 0
         self._control.status[slot] = Status.OK
         self.desk.slot_broke(slot)
-        self._faults[slot] = fault
+        self._broke(fault, now)
         self._crew.ledger.note(fault)
         try:
             self._crew.ledger.charge(fault, now / NS)
@@ -172,7 +194,6 @@ class Minder:
             self.exhausted = error
             raise
         self._quarantine_spent()
-        return fault
 
     def _quarantine_spent(self) -> None:
         for slot in self._crew.ledger.quarantined:

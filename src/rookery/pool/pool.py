@@ -210,9 +210,9 @@ class Pool:
             self._caller.collect(len(self._group_slots), 0)
         finally:
             self._restore_ops()
-        faults = self._minder.take_faults(self._desk.faulty(chosen))
-        if faults:
-            raise error_for(next(iter(faults.values())))
+        for fault in self._minder.take_faults(self._desk.faulty(chosen)).values():
+            self._minder.forget_newest()
+            raise error_for(fault)
         return tuple(self._call_result(slot) for slot in chosen.tolist())
 
     def metrics(self) -> PoolMetrics:
@@ -390,20 +390,19 @@ class Pool:
 
     def _hand_out(self, slots: Slots, attention: int) -> Batch:
         """The careful batch: faults that workers survived, masked rows, slots that are alive again."""
-        broken = None
+        now = self._clock.now_ns()
         if attention & Attention.FAULT:
-            now = self._clock.now_ns()
             for slot in slots[self._control.status[slots] != Status.OK].tolist():
-                broken = self._minder.slot_broke(slot, now) or broken
+                self._minder.slot_broke(slot, now)
         masked, silent = self._desk.masked(slots), self._desk.silent(slots)
         faults = self._minder.take_faults(self._desk.faulty(slots))
         for slot in slots[masked].tolist():
             if self._control.torn[slot]:
                 self._gather.blank(slot)
-        self._desk.handed_out(slots, (self._minder.is_up(worker) for worker in self._worker_of[slots].tolist()))
+        up = (self._minder.is_up(worker) for worker in self._worker_of[slots].tolist())
+        self._minder.came_back(self._desk.handed_out(slots, up), now)
         self._control.op[slots] = Op.STEP
-        if broken is not None and self.options.on_fault == "raise":
-            raise error_for(broken)
+        self._minder.raise_newest()
         return self._gather.some(slots, attention, masked, silent, faults)
 
     # ---- refusals ---------------------------------------------------------------------------------------------------
@@ -419,6 +418,7 @@ class Pool:
         raise UsageError("call reset() before the first send()")
 
     def _refuse_pending(self) -> None:
+        self._check_open()
         raise UsageError("these slots have not answered yet: call recv() before the next send()")
 
     def _refuse_finished(self, chosen: Slots) -> None:

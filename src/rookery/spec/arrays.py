@@ -35,8 +35,8 @@ class Leaf:
 
     @property
     def name(self) -> str:
-        """The path as one word, for messages and field names."""
-        return "/".join(map(str, self.path)) or "."
+        """The path as one word, for messages and field names; a slash within a key is escaped as in JSON pointers."""
+        return "/".join(str(part).replace("~", "~0").replace("/", "~1") for part in self.path) or "."
 
     @property
     def is_scalar_int(self) -> bool:

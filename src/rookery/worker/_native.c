@@ -247,6 +247,15 @@ static PyObject *action_for(Loop *self, Seat *seat) {
     return PyObject_CallMethodNoArgs(seat->slot, self->s_read_action);
 }
 
+static int refuse_reward(Loop *self, PyObject *reward) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError)) return -1;
+    PyErr_Clear();
+    PyObject *name = PyType_GetName(Py_TYPE(reward));
+    if (name) PyErr_Format(self->bad_value, "reward: %U is not a number", name);
+    Py_XDECREF(name);
+    return -1;
+}
+
 /* The answer of env.step into the row. Everything is checked before the slot's counters move. */
 static int take_answer(Loop *self, Seat *seat, PyObject *answer, uint32_t *attention) {
     Py_ssize_t s = seat->index;
@@ -256,7 +265,7 @@ static int take_answer(Loop *self, Seat *seat, PyObject *answer, uint32_t *atten
     }
     PyObject *obs = PyTuple_GET_ITEM(answer, 0), *info = PyTuple_GET_ITEM(answer, 4);
     double reward = PyFloat_AsDouble(PyTuple_GET_ITEM(answer, 1));
-    if (reward == -1.0 && PyErr_Occurred()) return -1;
+    if (reward == -1.0 && PyErr_Occurred()) return refuse_reward(self, PyTuple_GET_ITEM(answer, 1));
     if (isnan(reward)) { PyErr_SetString(self->bad_value, "reward: holds NaN"); return -1; }
     int terminated = PyObject_IsTrue(PyTuple_GET_ITEM(answer, 2)), truncated = PyObject_IsTrue(PyTuple_GET_ITEM(answer, 3));
     if (terminated < 0 || truncated < 0) return -1;
@@ -324,8 +333,11 @@ static int serve_table(Loop *self, Table *table, uint32_t *attention) {
             continue;
         }
         stamp(self, PHASE_STEP, seat->index, now);
-        int failed = step_slot(self, seat, attention) < 0;
-        if (failed && tell_failure(self, seat, attention) < 0) return -1;
+        uint32_t bits = 0;
+        int failed = step_slot(self, seat, &bits) < 0;
+        if (failed) bits = 0;
+        if (failed && tell_failure(self, seat, &bits) < 0) return -1;
+        *attention |= bits;
         uint64_t after = monotonic_ns();
         if (!failed) count_step(self, seat->index, after - now);
         now = after;

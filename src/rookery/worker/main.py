@@ -177,9 +177,7 @@ class Worker:
 
     def _tell(self, stage: Stage, letter: Any = None) -> None:
         """Publish how far we are; the parent may sleep on its bell."""
-        nbytes = 0
-        if letter is not None:
-            nbytes = self._mail.put(self._mail.worker_window(self._seat.worker), TO_PARENT, letter)
-        self._stamp.reach(stage, nbytes)
+        window = self._mail.worker_window(self._seat.worker)
+        self._stamp.reach(stage, None if letter is None else self._mail.put(window, TO_PARENT, letter))
         self._parent_bell.ring()
 

@@ -6,7 +6,9 @@ rest. An exception of the environment becomes a fault of this slot alone: the wo
 
 from __future__ import annotations
 
+import copy
 import math
+import shutil
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -45,7 +47,8 @@ class EnvSlot:
         self._stamp.enter(Phase.CONSTRUCT, self.index)
         enter_slot(self._context)
         try:
-            self._context.scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shutil.rmtree(self._context.scratch, ignore_errors=True)
+            self._context.scratch.mkdir(mode=0o700, parents=True)
             self.env = self._make()
         finally:
             enter_slot(None)
@@ -125,9 +128,7 @@ class EnvSlot:
         if not isinstance(answer, tuple) or len(answer) != 5:
             raise BadValueError("env.step() must return (obs, reward, terminated, truncated, info)")
         obs, reward, terminated, truncated, info = answer
-        reward = float(reward)
-        if math.isnan(reward):
-            raise BadValueError("reward: holds NaN")
+        reward = _number(reward)
         over = bool(terminated) or bool(truncated)
         same_step = over and self._autoreset is Autoreset.SAME_STEP
         if not same_step:
@@ -164,7 +165,10 @@ class EnvSlot:
 
         The copy comes before the reset: many simulators return one buffer again and again, and the reset overwrites it.
         """
-        final_objects, final_info = self._write(self._final_rows, obs), dict(info)
+        if not isinstance(info, Mapping):
+            raise BadValueError(f"info must be a dict, got {type(info).__name__}")
+        # The rows are copies; what travels by mail is still the environment's own and may be used again by its reset.
+        final_objects, final_info = copy.deepcopy((self._write(self._final_rows, obs), dict(info)))
         reset_obs, reset_info = self._reset_env(None, None)
         self.put_obs(reset_obs)
         return self.put_info(reset_info, final_objects=final_objects, final_info=final_info)
@@ -261,3 +265,16 @@ class EnvSlot:
         except Exception:
             traceback.print_exc()
         self.env = None
+
+
+def _number(reward: Any) -> float:
+    """A reward as a float; text is no number, though Python would read it."""
+    if isinstance(reward, str | bytes):
+        raise BadValueError(f"reward: {type(reward).__name__} is not a number")
+    try:
+        value = float(reward)
+    except (TypeError, ValueError):
+        raise BadValueError(f"reward: {type(reward).__name__} is not a number") from None
+    if math.isnan(value):
+        raise BadValueError("reward: holds NaN")
+    return value

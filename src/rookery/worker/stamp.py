@@ -34,7 +34,8 @@ class Stamp:
         self._since[0] = time.monotonic_ns()
         self._line[FROM_PHASE] = int(phase)
 
-    def reach(self, stage: Stage, letter_bytes: int = 0) -> None:
-        """Say how far the start has come; the letter was written before."""
-        self._line[FROM_LETTER] = letter_bytes
+    def reach(self, stage: Stage, letter_bytes: int | None = None) -> None:
+        """Say how far the start has come; a letter was written before, and an older one stays readable."""
+        if letter_bytes is not None:
+            self._line[FROM_LETTER] = letter_bytes
         self._line[FROM_STAGE] = int(stage)
