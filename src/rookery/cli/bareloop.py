@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,7 +15,7 @@ import gymnasium
 from rookery.errors import WorkerError
 from rookery.pool.pool import Pool
 from rookery.spec.env import EnvSpec
-from rookery.worker.probe import resident_bytes
+from rookery.supervise import host
 
 ACTIONS = 1024
 """Sampled before the clock runs: choosing actions is not the environment's cost."""
@@ -58,11 +59,11 @@ class BareLoop(gymnasium.Env[Any, Any]):
 
     def copy_bytes(self) -> int:
         """Memory of one more copy in this process, after its first steps."""
-        before = resident_bytes()
+        before = host.resident_bytes(os.getpid())
         copy = self._make()
         copy.reset()
         copy.step(self.action_space.sample())
-        grown = resident_bytes() - before
+        grown = host.resident_bytes(os.getpid()) - before
         copy.close()
         return max(0, grown)
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from rookery.cli.diagnosis.finding import Severity, bytes_in_words
+from rookery.cli.diagnosis.finding import Severity
 from rookery.cli.sheet import GOOD, Verdict, conclude, show
 from rookery.cli.target import env_spec
+from rookery.view.words import bytes_in_words
 
 if TYPE_CHECKING:
     from rookery.testing.conformance import EnvReport

@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from rookery.cli.diagnosis.finding import plural, seconds_in_words, slots_in_words
 from rookery.errors import ConfigError
-from rookery.pool.batch import Batch
-from rookery.pool.pool import Pool
 from rookery.view.console import ConsoleView
-
-ENV, SLOTS, WORKERS, VICTIM = "CartPole-v1", 16, 4, 1
-FIRST_READY = 8
-"""Slots in a batch: the first half that is ready, so that nobody waits for a worker that is away."""
-
-TELL_EVERY_S = 0.1
-"""Time between two looks at the display."""
 
 
 @dataclass(frozen=True)
@@ -41,100 +24,10 @@ class Demo:
         """Run, print the tale, and judge it."""
         if not self.seconds > 0:
             raise ConfigError(f"--seconds {self.seconds:g} must be greater than zero")
-        with (
-            ConsoleView() as view,
-            Pool(ENV, SLOTS, workers=WORKERS, groups=1, batch_size=FIRST_READY, sinks=[view]) as pool,
-        ):
-            tale = Tale(pool.slots_of(VICTIM))
-            play(pool, self.seconds, tale, view.update)
-            tale.faults = pool.metrics().faults
+        from rookery.cli.tale import open_pool, play
+
+        with ConsoleView() as view, open_pool(view) as pool:
+            tale = play(pool, self.seconds, view.update)
         for line in tale.lines():
             print(line)
         return 0 if tale.went_on else 1
-
-
-@dataclass
-class Tale:
-    """What was seen of every row, and whether that is what was promised."""
-
-    victims: tuple[int, ...]
-    faults: int = 0
-    killed_pid: int | None = None
-    killed_s: float = 0.0
-    back_s: float | None = None
-    cuts: set[int] = field(default_factory=set)
-    back: set[int] = field(default_factory=set)
-    rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(SLOTS, np.int64))
-    masked: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(SLOTS, np.int64))
-    rows_before: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(SLOTS, np.int64))
-    rows_back: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(SLOTS, np.int64))
-
-    def kill(self, pid: int, now: float) -> None:
-        """Kill a worker the hard way."""
-        self.killed_pid, self.killed_s, self.rows_before = pid, now, self.rows.copy()
-        os.kill(pid, signal.SIGKILL)
-
-    def see(self, batch: Batch, now: float) -> None:
-        """Note one batch."""
-        self.rows[batch.slots] += 1
-        self.masked[batch.slots] += ~batch.valid
-        if self.killed_pid is None or self.back_s is not None:
-            return
-        self.cuts.update(batch.slots[batch.truncated & ~batch.valid].tolist())
-        self.back.update(self.cuts.intersection(batch.slots[batch.valid].tolist()))
-        if self.back.issuperset(self.victims):
-            self.back_s, self.rows_back = now - self.killed_s, self.rows.copy()
-
-    @property
-    def others(self) -> list[int]:
-        """The slots that must not notice anything."""
-        return [slot for slot in range(SLOTS) if slot not in self.victims]
-
-    @property
-    def went_on(self) -> bool:
-        """The killed slots were cut and came back, nobody else lost a row, and everybody has stepped since."""
-        undisturbed = self.cuts == set(self.victims) and not self.masked[self.others].any()
-        return undisturbed and self.back_s is not None and bool((self.rows > self.rows_before).all())
-
-    def lines(self) -> list[str]:
-        """The end of the story."""
-        seen = plural(self.faults, "fault")
-        lines = [
-            f"{self.rows.sum():,} steps of {SLOTS} {ENV} environments in {WORKERS} workers",
-            f"half way, worker {VICTIM} (pid {self.killed_pid}) was killed by SIGKILL: {seen} seen",
-        ]
-        if self.back_s is None:
-            return [*lines, f"{slots_in_words(self.victims)} never came back; see `rookery doctor`"]
-        return [*lines, *self._recovery(self.back_s), self._verdict()]
-
-    def _recovery(self, back_s: float) -> list[str]:
-        masked = plural(int(self.masked[list(self.victims)].sum()), "row")
-        made = plural(int((self.rows_back - self.rows_before)[self.others].sum()), "step")
-        lost = plural(int(self.masked[self.others].sum()), "row")
-        return [
-            f"its {slots_in_words(self.victims)} stepped again after {seconds_in_words(back_s)}, with {masked} masked",
-            f"the other {len(self.others)} slots made {made} meanwhile and lost {lost}",
-        ]
-
-    def _verdict(self) -> str:
-        if not self.went_on:
-            return "other slots were disturbed too, which should not happen; see `rookery doctor`"
-        return f"the run went on: {plural(int((self.rows - self.rows_before).sum()), 'step')} after the kill"
-
-
-def play(pool: Pool, seconds: float, tale: Tale, update: Callable[..., None]) -> None:
-    """A random policy until the time is over; the kill comes at half time."""
-    rng = np.random.default_rng(0)
-    pool.reset(seed=0)
-    pool.send(rng.integers(0, 2, SLOTS))
-    began = now = told = time.monotonic()
-    while now - began < seconds or (tale.back_s is None and now - began < 2 * seconds):
-        batch = pool.recv()
-        now = time.monotonic()
-        tale.see(batch, now)
-        pool.send(rng.integers(0, 2, len(batch)), batch.slots)
-        if tale.killed_pid is None and now - began >= seconds / 2 and (pid := pool.worker_pids[VICTIM]) is not None:
-            tale.kill(pid, now)
-        if now - told >= TELL_EVERY_S:
-            told = now
-            update(int(tale.rows.sum()), None, pool.metrics().as_dicts(), eta_s=max(0.0, began + seconds - now))

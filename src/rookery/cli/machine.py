@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rookery.cli.diagnosis.finding import Severity, bytes_in_words, seconds_in_words
+from rookery.cli.diagnosis.finding import Severity
 from rookery.cli.sheet import GOOD, Verdict
 from rookery.errors import TransportError
 from rookery.pool.pool import Pool
@@ -21,6 +21,7 @@ from rookery.spec.options import START_METHODS
 from rookery.supervise import host
 from rookery.transport.native import native_status
 from rookery.transport.segment import Segment, memory_file
+from rookery.view.words import bytes_in_words, seconds_in_words
 
 TINY_ENV = "CartPole-v1"
 SHARED_BYTES = 64 << 20
@@ -59,7 +60,8 @@ def check_start(method: str) -> Verdict:
             pool.step([0, 1])
     except Exception as error:
         others = " or ".join(repr(other) for other in START_METHODS if other != method)
-        return Verdict(name, Severity.PROBLEM, f"does not work: {error}", f"use start_method={others} meanwhile")
+        reason = str(error).partition("\n")[0]
+        return Verdict(name, Severity.PROBLEM, f"does not work: {reason}", f"use start_method={others} meanwhile")
     return Verdict(name, GOOD, f"two workers up in {seconds_in_words(up)}")
 
 

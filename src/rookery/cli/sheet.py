@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rookery.cli.diagnosis.finding import Severity, plural
+from rookery.cli.diagnosis.finding import Severity
+from rookery.view.words import plural
 
 GOOD = None
 """Severity of a verdict that has nothing to complain about."""

@@ -114,15 +114,15 @@ class Board:
 
     def starting(self, now_s: float) -> list[str]:
         """``worker 3/8: construct 0.4 s`` for everybody who is on the way up."""
+        rising = [(w, line) for w, line in sorted(self.workers.items()) if line.state in ("starting", "restarting")]
         return [
-            f"{self.place_of(worker)}: {line.phase or 'waits'} {now_s - line.since_s:.1f} s"
-            for worker, line in sorted(self.workers.items())
-            if line.state in ("starting", "restarting")
+            f"{self.place_of(worker, line.state == 'starting')}: {line.phase or 'waits'} {now_s - line.since_s:.1f} s"
+            for worker, line in rising
         ]
 
-    def place_of(self, worker: int) -> str:
-        """``worker 3/8``; people count from one."""
-        return f"worker {worker + 1}/{max(self.total_workers, worker + 1)}"
+    def place_of(self, worker: int, first: bool) -> str:
+        """``worker 3/8`` in its first start; later ``worker 2``, the number it has everywhere else."""
+        return f"worker {worker + 1}/{max(self.total_workers, worker + 1)}" if first else f"worker {worker}"
 
     def _note_worker(self, event: Event, line: WorkerLine) -> None:
         line.slots, line.generation = event.slots or line.slots, event.generation or line.generation

@@ -12,6 +12,7 @@ It starts no thread: it draws when it is told something, at most a few times a s
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from typing import Any, TextIO
 
 from rookery.events import Event, FaultSeen, PoolStarted, SlotQuarantined, WorkerReady, WorkerRecycled
 from rookery.view.board import STATES, Board
+from rookery.view.words import plural, slots_in_words
 
 DRAW_EVERY_S = 0.125
 """A terminal redrawn more often than eight times a second only flickers."""
@@ -43,7 +45,7 @@ class ConsoleView:
         self.board = Board()
         self._stream = stream or sys.stdout
         self._clock = clock
-        wanted = self._stream.isatty() if live is None else live
+        wanted = _can_redraw(self._stream) if live is None else live
         can_draw = importlib.util.find_spec("rich") is not None
         self._face: _Picture | _Lines = _Picture(self._stream) if wanted and can_draw else _Lines(self._stream)
 
@@ -78,30 +80,35 @@ class ConsoleView:
         self.close()
 
 
+def _can_redraw(stream: TextIO) -> bool:
+    return stream.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+
+
 def news_of(event: Event, board: Board) -> str:
     """One line about an event that a person wants to see; empty for the rest."""
     if isinstance(event, FaultSeen):
         guilty = event.slots if event.culprit is None else (event.culprit,)
-        return f"slot {', '.join(map(str, guilty))} (worker {event.worker}): {event.summary}"
+        return f"{slots_in_words(guilty)} (worker {event.worker}): {event.summary}"
     if isinstance(event, WorkerReady):
         return _came_up(event, board)
     if isinstance(event, SlotQuarantined):
-        return f"slot {', '.join(map(str, event.slots))}: taken out after {event.restarts} faults"
+        return f"{slots_in_words(event.slots)}: taken out after {plural(event.restarts, 'fault')}"
     if isinstance(event, WorkerRecycled):
         return f"worker {event.worker}: replaced on purpose, {event.reason}"
     if isinstance(event, PoolStarted):
-        return f"{event.env}: {event.num_envs} slots, {event.workers} workers, up after {event.seconds:.2f} s"
+        size = f"{plural(event.num_envs, 'slot')}, {plural(event.workers, 'worker')}"
+        return f"{event.env}: {size}, up after {event.seconds:.2f} s"
     return ""
 
 
 def _came_up(event: WorkerReady, board: Board) -> str:
     worker = event.worker or 0
     line = board.workers.get(worker)
-    state = "ready" if (event.generation or 1) == 1 else "back"
-    took = f"{state} after {event.seconds:.2f} s"
+    first = (event.generation or 1) == 1
+    took = f"{'ready' if first else 'back'} after {event.seconds:.2f} s"
     if line is not None and line.phase == "construct":
         took = f"construct {event.at_s - line.since_s:.1f} s, {took}"
-    return f"{board.place_of(worker)}: {took}"
+    return f"{board.place_of(worker, first)}: {took}"
 
 
 def status_line(board: Board) -> str:
@@ -112,7 +119,7 @@ def status_line(board: Board) -> str:
     memory = f" | {board.memory_bytes / 1e6:,.0f} MB" if board.memory_bytes else ""
     return (
         f"slots: {slots or 'none yet'} | {board.steps:,}{share} steps, {board.steps_per_s:,.0f}/s | "
-        f"{board.faults} faults, {board.restarts} restarts{memory}{left}"
+        f"{plural(board.faults, 'fault')}, {plural(board.restarts, 'restart')}{memory}{left}"
     )
 
 
@@ -164,7 +171,8 @@ class _Picture:
         from rich.console import Console
         from rich.live import Live
 
-        self._live = Live(console=Console(file=stream, highlight=False), auto_refresh=False, redirect_stdout=False)
+        console = Console(file=stream, highlight=False, force_terminal=True)
+        self._live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
         self._news: list[str] = []
         self._drawn_s = float("-inf")
 
@@ -173,16 +181,13 @@ class _Picture:
             self._news = [*self._news, news][-LATEST:]
         if now - self._drawn_s >= DRAW_EVERY_S:
             self._drawn_s = now
-            self._draw(board, now)
+            self._live.start()
+            self._live.update(picture(board, now, self._news), refresh=True)
 
     def close(self, board: Board, now: float) -> None:
-        self._draw(board, now)
-        self._live.stop()
-
-    def _draw(self, board: Board, now: float) -> None:
-        if not self._live.is_started:
-            self._live.start()
-        self._live.update(picture(board, now, self._news), refresh=True)
+        if self._live.is_started:
+            self._live.update(picture(board, now, self._news))
+            self._live.stop()  # draws once more
 
 
 def picture(board: Board, now: float, news: Sequence[str]) -> Any:
@@ -206,8 +211,8 @@ def picture(board: Board, now: float, news: Sequence[str]) -> Any:
 
 
 def _numbers(board: Board) -> str:
-    parts = [f"{board.steps:,} steps", f"{board.steps_per_s:,.0f} steps/s", f"{board.faults} faults"]
-    parts += [f"{board.restarts} restarts", f"{board.memory_bytes / 1e6:,.0f} MB"]
+    parts = [f"{board.steps:,} steps", f"{board.steps_per_s:,.0f} steps/s", plural(board.faults, "fault")]
+    parts += [plural(board.restarts, "restart"), f"{board.memory_bytes / 1e6:,.0f} MB"]
     if board.seconds_left is not None:
         parts.append(f"{_clock_time(board.seconds_left)} left")
     return "   ".join(parts)

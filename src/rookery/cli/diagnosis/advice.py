@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
-from rookery.cli.diagnosis.finding import bytes_in_words
 from rookery.cli.diagnosis.run import Run
 from rookery.events import FaultSeen
 from rookery.supervise.exits import Ending
+from rookery.view.words import bytes_in_words
 
 TOGETHER_S = 1.0
 """Faults of different workers this close to each other have one reason: the machine."""

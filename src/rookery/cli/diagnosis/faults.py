@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rookery.cli.diagnosis import advice
-from rookery.cli.diagnosis.finding import Finding, Severity, plural, seconds_in_words, slots_in_words, times
+from rookery.cli.diagnosis.finding import Finding, Severity
 from rookery.cli.diagnosis.run import Run
 from rookery.cli.diagnosis.stacks import exception_line, guilty_line, raising_line
 from rookery.events import FaultSeen
+from rookery.view.words import plural, seconds_in_words, slots_in_words, times
 
 MANY_SLOTS = 6
 """Beyond this many slots the counts of each are not worth a line."""

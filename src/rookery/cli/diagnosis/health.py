@@ -6,17 +6,10 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rookery.cli.diagnosis.finding import (
-    Finding,
-    Severity,
-    bytes_in_words,
-    plural,
-    seconds_in_words,
-    slots_in_words,
-    times,
-)
+from rookery.cli.diagnosis.finding import Finding, Severity
 from rookery.cli.diagnosis.run import Run
 from rookery.events import KeeperLost, RestartScheduled, SlotQuarantined, WorkerReady, WorkerRecycled
+from rookery.view.words import bytes_in_words, plural, seconds_in_words, slots_in_words, times
 
 GREW_FACTOR, GREW_BYTES = 1.5, 50_000_000
 """A worker must have grown by both to be suspected of a leak: small processes grow by half while they warm up."""
@@ -122,13 +115,14 @@ def _grew(run: Run) -> Iterable[Finding]:
 
 
 def _stragglers(run: Run) -> Iterable[Finding]:
-    slow = [numbers for numbers in run.slot_numbers if numbers.get("straggler") is True]
+    slow = [n for n in run.slot_numbers if n.get("straggler") is True and isinstance(n.get("slot"), int)]
     if slow:
         typical = statistics.median(_number(numbers, "step_p50_s") for numbers in run.slot_numbers)
-        facts = (f"{seconds_in_words(_number(n, 'step_p50_s'))} in slot {n.get('slot')}" for n in slow[:4])
+        facts = (f"{seconds_in_words(_number(n, 'step_p50_s'))} in slot {n['slot']}" for n in slow[:4])
+        verb = "lags" if len(slow) == 1 else "lag"
         yield Finding(
             Severity.WARNING,
-            f"{slots_in_words(_slots(slow))} lag behind: everybody waits for the slowest in a full batch",
+            f"{slots_in_words(n['slot'] for n in slow)} {verb} behind: everybody waits for the slowest in a full batch",
             (f"a median step takes {', '.join(facts)}, and {seconds_in_words(typical)} in the whole pool",),
             ("take the first that are ready: batch_size below num_envs",),
         )
@@ -204,10 +198,6 @@ def _by_worker(run: Run) -> dict[int, list[Mapping[str, Any]]]:
         if isinstance(numbers.get("worker"), int):
             workers.setdefault(numbers["worker"], []).append(numbers)
     return workers
-
-
-def _slots(numbers: Iterable[Mapping[str, Any]]) -> list[int]:
-    return [n["slot"] for n in numbers if isinstance(n.get("slot"), int)]
 
 
 def _number(numbers: Mapping[str, Any], key: str) -> float:

@@ -1,0 +1,86 @@
+"""``rookery check``: what it says of environments that are good, moody, broken or not there."""
+
+from rookery.cli.check import judge
+from rookery.cli.diagnosis.finding import Severity
+from rookery.testing import EnvReport
+
+GOOD = {
+    "env": "game:make", "deterministic": True, "first_difference": None, "reuses_buffer": False, "picklable": True,
+    "isolated": True, "steps_per_s": 1000.0, "rss_bytes_per_copy": 5_000_000, "findings": (), "on_fault": "'cut'",
+    "fork_safe": {"forkserver": None, "fork": None, "spawn": None},
+}  # fmt: skip
+
+
+def verdicts(**changes):
+    return {verdict.name: verdict for verdict in judge(EnvReport(**{**GOOD, **changes}))}
+
+
+def test_a_gymnasium_id_is_examined_and_fit(rookery):
+    done = rookery("check", "CartPole-v1", "--steps", "50")
+    assert (done.code, done.err) == (0, "")
+    assert "the same seed and actions gave the same rows" in done.out
+    assert "CartPole-v1 is fit for a pool" in done.out
+
+
+def test_a_module_of_the_current_directory_takes_keyword_arguments(rookery):
+    done = rookery("check", "game:Calm", "--env-kwargs", "size=5", "--steps", "20")
+    assert (done.code, done.err) == (0, "")
+    assert "game:Calm is fit for a pool" in done.out
+
+
+def test_an_environment_that_breaks_its_contract_is_a_problem(rookery):
+    done = rookery("check", "game:Moody", "--steps", "20")
+    assert done.code == 1
+    assert "warning deterministic" in done.out
+    assert "problem contract" in done.out
+    assert "not in observation_space" in done.out
+
+
+def test_an_environment_that_crashes_takes_only_its_worker_along(rookery):
+    done = rookery("check", "game:Fatal", "--steps", "20")
+    assert done.code == 1
+    assert "killed by SIGSEGV" in done.err
+    assert "game.py" in done.err
+
+
+def test_an_environment_that_cannot_be_built_shows_its_own_traceback_once(rookery):
+    done = rookery("check", "game:Unbuildable", "--steps", "20")
+    assert done.code == 1
+    assert done.err.startswith("rookery: slot 0")
+    assert done.err.count("KeyError: 'rom'\n") == 1
+    assert "cli/main.py" not in done.err
+
+
+def test_names_and_settings_that_cannot_be_are_usage_errors(rookery):
+    done = rookery("check", "what?")
+    assert done.code == 2
+    assert "is not an environment" in done.err
+    done = rookery("check", "game:Calm", "--env-kwargs", "size")
+    assert done.code == 2
+    assert "is not KEY=VALUE" in done.err
+
+
+def test_a_good_report_has_nothing_to_complain_about():
+    assert {verdict.severity for verdict in verdicts().values()} == {None}
+
+
+def test_chance_that_is_not_seeded_is_a_warning_with_the_place_it_shows():
+    verdict = verdicts(deterministic=False, first_difference="reward of row 3")["deterministic"]
+    assert verdict.severity is Severity.WARNING
+    assert "reward of row 3" in verdict.found
+
+
+def test_copies_that_disturb_each_other_need_workers_of_their_own():
+    assert "workers=num_envs" in verdicts(isolated=False)["isolated"].advice
+
+
+def test_only_the_default_start_method_is_a_problem_when_it_fails():
+    broken = verdicts(fork_safe={"forkserver": None, "fork": "slot 0: hung in call\n  phase: call", "spawn": None})
+    assert broken["start: fork"].severity is Severity.WARNING
+    assert broken["start: fork"].found == "does not work: slot 0: hung in call"
+    assert "'forkserver' or 'spawn'" in broken["start: fork"].advice
+    assert verdicts(fork_safe={"forkserver": "x", "fork": None})["start: forkserver"].severity is Severity.PROBLEM
+
+
+def test_a_factory_that_cannot_be_sent_is_a_warning():
+    assert "start_method='fork'" in verdicts(picklable=False)["picklable"].advice

@@ -1,0 +1,85 @@
+"""The command line as a whole: help that teaches, errors in one message, exit codes."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import rookery as package
+
+VERBS = ("demo", "info", "doctor", "check", "benchmark")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_help_teaches_with_an_example(rookery, verb):
+    done = rookery(verb, "--help")
+    assert done.code == 0
+    assert f"$ rookery {verb}" in done.out
+    assert "Traceback" not in done.err
+
+
+def test_the_first_help_names_every_verb(rookery):
+    done = rookery("--help")
+    assert done.code == 0
+    assert all(f"• {verb}" in done.out for verb in VERBS)
+
+
+def test_no_verb_and_an_unknown_verb_are_usage_errors(rookery):
+    assert rookery().code == 2
+    done = rookery("inspect")
+    assert done.code == 2
+    assert "check" in done.err
+
+
+def test_a_missing_extra_is_told_in_one_line(here):
+    program = "import sys; sys.modules['tyro'] = None; from rookery.cli.main import main; sys.exit(main(['info']))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=here)
+    assert done.returncode == 2
+    assert done.stderr == "rookery: the command line needs tyro: pip install 'rookery[cli]'\n"
+
+
+def test_the_installed_script_sees_modules_of_the_current_directory(here):
+    """A script's own path starts with its own directory, not with the current one."""
+    program = "import sys; sys.path[0] = sys.prefix; from rookery.cli.main import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "check", "game:Calm", "--steps", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_info_says_versions_native_path_and_machine(rookery):
+    done = rookery("info")
+    assert done.code == 0
+    facts = dict(line.split(maxsplit=1) for line in done.out.splitlines())
+    assert facts["rookery"] == package.__version__
+    assert facts["python"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}")
+    assert {"platform", "numpy", "gymnasium", "cores", "memory"} <= set(facts)
+
+
+def test_info_says_why_the_native_path_is_not_active(rookery):
+    done = rookery("info", ROOKERY_NATIVE="0")
+    assert "not active: switched off by ROOKERY_NATIVE=0" in done.out
+
+
+def test_help_does_not_load_what_only_a_run_needs(here):
+    program = (
+        "import sys; from rookery.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('torch', 'gymnasium.envs.classic_control', 'rookery.testing') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=here)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_ctrl_c_ends_a_verb_without_a_traceback_and_without_leftovers(here):
+    command = [sys.executable, "-m", "rookery", "demo", "--seconds", "60"]
+    with subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            if "16 slots" in line:
+                break
+        os.kill(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert err.strip() == "rookery: interrupted"

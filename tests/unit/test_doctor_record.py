@@ -1,0 +1,82 @@
+"""Reading a run's record back, in whatever state its file is."""
+
+import pytest
+
+from rookery.cli.diagnosis.record import event_of, read_record
+from rookery.errors import ConfigError
+from rookery.events import FaultSeen, MetricsSampled, PoolClosed, WorkerReady
+
+READY = WorkerReady(worker=0, slots=(0, 1), generation=1, pid=7, rss_bytes=1000, seconds=0.1, ready=1, total=1)
+FAULT = FaultSeen(worker=0, slots=(0, 1), kind="hung", phase="step", summary="hung", last_action={"move": [1, 2]})
+SAMPLE = MetricsSampled(steps_per_s=3, per_slot=({"slot": 0, "steps": 5},))
+CLOSED = PoolClosed(seconds=0.1, killed=0, steps=10, faults=1)
+
+
+def write(path, *events, end=""):
+    (path / "events.jsonl").write_text("".join(event.to_json() + "\n" for event in events) + end)
+    return path
+
+
+def test_every_event_comes_back_as_it_was_written(tmp_path):
+    record = read_record(write(tmp_path, READY, FAULT, SAMPLE, CLOSED))
+    assert record.events == (READY, FAULT, SAMPLE, CLOSED)
+    assert (record.unreadable, record.cut_short) == (0, False)
+
+
+def test_the_file_itself_may_be_given(tmp_path):
+    assert read_record(write(tmp_path, READY) / "events.jsonl").events == (READY,)
+
+
+def test_a_last_line_cut_short_by_a_kill_loses_only_itself(tmp_path):
+    record = read_record(write(tmp_path, READY, FAULT, end=CLOSED.to_json()[:30]))
+    assert record.events == (READY, FAULT)
+    assert record.cut_short
+    assert record.unreadable == 0
+
+
+def test_lines_that_are_no_events_are_counted_and_passed_over(tmp_path):
+    record = read_record(write(tmp_path, READY, end="nonsense\n[1, 2]\n\xff\n" + CLOSED.to_json() + "\n"))
+    assert record.events == (READY, CLOSED)
+    assert (record.unreadable, record.cut_short) == (3, False)
+
+
+def test_fields_and_events_of_a_newer_version_are_passed_over():
+    assert (
+        event_of(b'{"event": "PoolClosed", "seconds": 1, "killed": 0, "steps": 1, "faults": 0, "mood": 3}') is not None
+    )
+    assert event_of(b'{"event": "MoonRose", "seconds": 1}') is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"event": "PoolClosed", "seconds": 1}',
+        b'{"event": "PoolClosed", "seconds": "1", "killed": 0, "steps": 1, "faults": 0}',
+        b'{"event": "WorkerReady", "slots": ["a"], "seconds": 1, "ready": 1, "total": 1}',
+        b'{"event": "MetricsSampled", "steps_per_s": 1, "per_slot": [7]}',
+        b'{"event": ["PoolClosed"]}',
+        b"[" * 100_000,
+        b"\xff\xfe",
+    ],
+)
+def test_a_line_that_only_looks_like_an_event_is_none(line):
+    assert event_of(line) is None
+
+
+def test_a_directory_without_a_record_is_refused_with_the_way_to_get_one(tmp_path):
+    with pytest.raises(ConfigError, match=r"holds no events\.jsonl.*run_dir="):
+        read_record(tmp_path)
+    with pytest.raises(ConfigError, match=r"holds no events\.jsonl"):
+        read_record(tmp_path / "nowhere")
+
+
+def test_a_foreign_file_is_refused(tmp_path):
+    (tmp_path / "events.jsonl").write_bytes(b"\x7fELF\x00\xff\n{}\n")
+    with pytest.raises(ConfigError, match="none of its 2 lines is an event"):
+        read_record(tmp_path)
+
+
+def test_an_empty_record_is_refused(tmp_path):
+    (tmp_path / "events.jsonl").write_text("\n")
+    with pytest.raises(ConfigError, match="is empty"):
+        read_record(tmp_path)

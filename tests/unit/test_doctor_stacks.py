@@ -1,0 +1,82 @@
+"""The doctor names the line that is to blame, not the machinery around it."""
+
+from rookery.cli.diagnosis.stacks import exception_line, guilty_line, raising_line
+
+OURS = """\
+  File "/opt/lib/rookery/worker/main.py", line 111 in serve
+  File "/opt/lib/rookery/supervise/child.py", line 78 in live
+  File "<string>", line 1 in <module>
+"""
+HUNG = f"""\
+loading level 3
+Current thread 0x00007f0b0808cb80 (most recent call first):
+  File "/home/me/game.py", line 13 in wait_for_player
+  File "/home/me/game.py", line 8 in step
+{OURS}"""
+SYSTEM_ONLY = """\
+Native stack (innermost first):
+/opt/lib/rookery/worker/_native.cpython-311-x86_64-linux-gnu.so(+0x24f6)[0x7f0b020b94f6]
+/lib/x86_64-linux-gnu/libc.so.6(clock_nanosleep+0x23)[0x7f0b078ed503]
+/usr/lib/libpython3.11.so.1.0(PyObject_Vectorcall+0x33)[0x7f0b07b58ba3]
+"""
+IN_A_LIBRARY = SYSTEM_ONLY + "/home/me/libgame.so(emulate_frame+0x10)[0x7f0b07b58ba3]\n"
+
+
+def test_a_hang_is_blamed_on_the_innermost_line_of_the_environment():
+    assert guilty_line(HUNG) == "/home/me/game.py:13 in wait_for_player"
+
+
+def test_a_hang_inside_an_installed_package_names_the_environments_line_that_called_it():
+    dump = f"""\
+Current thread 0x00007f0b0808cb80 (most recent call first):
+  File "/venv/lib/python3.11/site-packages/requests/api.py", line 59 in request
+  File "/home/me/game.py", line 8 in step
+{OURS}"""
+    expected = (
+        "/venv/lib/python3.11/site-packages/requests/api.py:59 in request, called from /home/me/game.py:8 in step"
+    )
+    assert guilty_line(dump) == expected
+
+
+def test_other_threads_are_not_blamed():
+    dump = f"""\
+Thread 0x00007f0b00000000 (most recent call first):
+  File "/home/me/music.py", line 2 in play
+{HUNG}"""
+    assert guilty_line(dump) == "/home/me/game.py:13 in wait_for_player"
+
+
+def test_a_native_library_is_named_beside_the_line_that_called_it():
+    assert guilty_line(HUNG + IN_A_LIBRARY) == (
+        "/home/me/game.py:13 in wait_for_player, inside libgame.so (emulate_frame)"
+    )
+
+
+def test_the_system_and_python_are_not_blamed_for_a_native_stack():
+    assert guilty_line(HUNG + SYSTEM_ONLY) == "/home/me/game.py:13 in wait_for_player"
+
+
+def test_a_native_step_without_python_lines_is_blamed_on_its_library():
+    dump = f"Current thread 0x1 (most recent call first):\n{OURS}{IN_A_LIBRARY}"
+    assert guilty_line(dump) == "native code of libgame.so (emulate_frame)"
+
+
+def test_text_without_a_stack_blames_nobody():
+    assert guilty_line("the emulator says hello\n") == ""
+    assert raising_line("") == ""
+    assert exception_line("") == ""
+
+
+def test_an_exception_is_blamed_on_the_line_that_raised_it():
+    traceback = """\
+Traceback (most recent call last):
+  File "/opt/lib/rookery/worker/slot.py", line 90, in step
+    result = self.env.step(action)
+  File "/home/me/game.py", line 8, in step
+    return self._move(action)
+  File "/home/me/game.py", line 21, in _move
+    raise ValueError("no such tile")
+ValueError: no such tile
+"""
+    assert raising_line(traceback) == "/home/me/game.py:21 in _move"
+    assert exception_line(traceback) == "ValueError: no such tile"
