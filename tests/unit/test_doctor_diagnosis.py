@@ -215,6 +215,11 @@ def test_stragglers_are_named_with_their_times():
     assert "batch_size" in found.advice[0]
 
 
+def test_a_slot_that_is_slow_by_microseconds_or_for_a_few_steps_only_is_not_worth_a_word():
+    assert findings_of(started(), sample({"straggler": True, "step_p50_s": 5e-6, "step_p99_s": 9e-6}), closed()) == []
+    assert findings_of(started(), sample({"straggler": True, "steps": 20}), closed()) == []
+
+
 def test_a_heavy_tail_suggests_first_ready_batches():
     found = only(sample({"step_p99_s": 0.05}, {"step_p99_s": 0.05}))
     assert found.severity is Severity.NOTE

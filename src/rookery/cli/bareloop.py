@@ -45,7 +45,7 @@ class BareLoop(gymnasium.Env[Any, Any]):
         self._inner.close()
 
     def steps_per_s(self, seconds: float) -> float:
-        """Step with random actions for so long, resetting at the end of each episode."""
+        """Step with random actions for so long; a reset counts too, as it is a row of its own in a pool's batch."""
         env, actions = self._inner, [self.action_space.sample() for _ in range(ACTIONS)]
         env.reset()
         steps, began = 0, time.perf_counter()
@@ -55,6 +55,7 @@ class BareLoop(gymnasium.Env[Any, Any]):
                 steps += 1
                 if terminated or truncated:
                     env.reset()
+                    steps += 1
         return steps / took
 
     def copy_bytes(self) -> int:

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from gymnasium.vector.utils import batch_space
 
 from rookery.cli.bareloop import BareLoops
 from rookery.cli.grid import Config, Measurement, MemoryModel
+from rookery.pool.batch import Batch
 from rookery.pool.pool import Pool
 from rookery.spec.env import EnvSpec
 from rookery.supervise import host
@@ -86,7 +88,7 @@ def pool_steps_per_s(pool: Pool, seconds: float) -> float:
 
 def _full_batches(pool: Pool, batches: list[Any]) -> Callable[[int], int]:
     def turn(number: int) -> int:
-        return len(pool.step(batches[number % BATCHES]))
+        return _true_rows(pool.step(batches[number % BATCHES]))
 
     return turn
 
@@ -97,9 +99,14 @@ def _first_ready(pool: Pool, batches: list[Any]) -> Callable[[int], int]:
     def turn(number: int) -> int:
         batch = pool.recv()
         pool.send(batches[number % BATCHES], batch.slots)
-        return len(batch)
+        return _true_rows(batch)
 
     return turn
+
+
+def _true_rows(batch: Batch) -> int:
+    """Masked rows were not stepped: an environment that breaks must not look fast."""
+    return int(np.count_nonzero(batch.valid))
 
 
 def _speed(turn: Callable[[int], int], seconds: float) -> float:

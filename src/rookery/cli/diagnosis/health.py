@@ -14,6 +14,9 @@ from rookery.view.words import bytes_in_words, plural, seconds_in_words, slots_i
 GREW_FACTOR, GREW_BYTES = 1.5, 50_000_000
 """A worker must have grown by both to be suspected of a leak: small processes grow by half while they warm up."""
 
+STRAGGLER_STEPS, STRAGGLER_S = 50, 1e-4
+"""A median of fewer steps is chance, and nobody waits for a few microseconds."""
+
 HEAVY_TAIL = 20.0
 """A slowest percent this many times the median is felt in every full batch."""
 
@@ -115,7 +118,7 @@ def _grew(run: Run) -> Iterable[Finding]:
 
 
 def _stragglers(run: Run) -> Iterable[Finding]:
-    slow = [n for n in run.slot_numbers if n.get("straggler") is True and isinstance(n.get("slot"), int)]
+    slow = [n for n in run.slot_numbers if n.get("straggler") is True and _is_felt(n)]
     if slow:
         typical = statistics.median(_number(numbers, "step_p50_s") for numbers in run.slot_numbers)
         facts = (f"{seconds_in_words(_number(n, 'step_p50_s'))} in slot {n['slot']}" for n in slow[:4])
@@ -126,6 +129,12 @@ def _stragglers(run: Run) -> Iterable[Finding]:
             (f"a median step takes {', '.join(facts)}, and {seconds_in_words(typical)} in the whole pool",),
             ("take the first that are ready: batch_size below num_envs",),
         )
+
+
+def _is_felt(numbers: Mapping[str, Any]) -> bool:
+    """Whether a slow slot is one for certain, and slow enough to matter."""
+    enough = _number(numbers, "steps") >= STRAGGLER_STEPS and _number(numbers, "step_p50_s") >= STRAGGLER_S
+    return enough and isinstance(numbers.get("slot"), int)
 
 
 def _heavy_tail(run: Run) -> Iterable[Finding]:
