@@ -55,6 +55,7 @@ def test_a_breaking_run_is_told_slot_by_slot_with_line_and_cure(rookery, run, he
         "raise step_timeout_s above 0.3 s",
         "slot 2 raised ValueError: no such tile",
         "slot 3 was killed by SIGSEGV during step, once",
+        "back after",
         "3 problems found",
     ):
         assert part in done.out

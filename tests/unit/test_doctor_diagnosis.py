@@ -7,6 +7,7 @@ import pytest
 from rookery.cli.diagnosis import diagnose
 from rookery.cli.diagnosis.finding import Severity
 from rookery.events import (
+    EpisodeStarted,
     FaultSeen,
     KeeperLost,
     MetricsSampled,
@@ -116,17 +117,15 @@ def test_a_kill_suggests_memory_and_fewer_workers():
     assert "it grew from 100 MB to 900 MB: max_rss_bytes=720_000_000" in advice
 
 
-def test_the_time_until_a_worker_served_again_is_told():
-    gone = WorkerExited(at_s=110.0, worker=0, pid=7, cause="killed", expected=False)
-    back = WorkerReady(at_s=112.0, worker=0, pid=8, generation=2, seconds=1.5, ready=2, total=2)
-    assert "back after 1.90 s" in only(gone, fault(110.1, pid=7), back).details
+def test_the_time_until_a_slot_was_back_with_a_fresh_episode_is_told():
+    others = EpisodeStarted(at_s=110.5, slots=(3,), seconds=0.5)
+    back = EpisodeStarted(at_s=112.0, slots=(0,), seconds=1.9)
+    assert "back after 1.90 s" in only(fault(110.1), others, back).details
 
 
-def test_an_exception_that_the_worker_survived_has_no_time_of_return():
-    survived = fault(110.0, kind="raised", pid=7, summary="raised ValueError: boom in step")
-    later_end = WorkerExited(at_s=120.0, worker=0, pid=7, cause="exited", expected=True)
-    back = WorkerReady(at_s=121.0, worker=0, pid=8, seconds=0.1, ready=1, total=1)
-    assert not any("back after" in detail for detail in only(survived, later_end, back).details)
+def test_a_slot_that_never_came_back_has_no_time_of_return():
+    before = EpisodeStarted(at_s=105.0, slots=(0, 1), seconds=0.1)
+    assert not any("back after" in detail for detail in only(before, fault(110.0)).details)
 
 
 def test_an_exception_is_told_with_its_line():

@@ -6,7 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from rookery.events import Event, FaultSeen, MetricsSampled, PoolClosed, PoolStarted, WorkerExited, WorkerReady
+from rookery.events import (
+    EpisodeStarted,
+    Event,
+    FaultSeen,
+    MetricsSampled,
+    PoolClosed,
+    PoolStarted,
+    WorkerExited,
+    WorkerReady,
+)
 
 SomeEvent = TypeVar("SomeEvent", bound=Event)
 
@@ -57,11 +66,9 @@ class Run:
         return event.at_s - self.events[0].at_s
 
     def back_after(self, fault: FaultSeen) -> float | None:
-        """Seconds until the fault's worker served again; None if it never did, or survived the fault."""
-        if not any(gone.pid == fault.pid and gone.at_s <= fault.at_s for gone in self.all(WorkerExited)):
-            return None
-        ready = (e.at_s for e in self.all(WorkerReady) if e.worker == fault.worker and e.at_s >= fault.at_s)
-        return next((at_s - fault.at_s for at_s in ready), None)
+        """Seconds until the first of the fault's slots had a fresh episode; None if none ever had."""
+        fresh = (e.at_s for e in self.all(EpisodeStarted) if e.at_s >= fault.at_s and set(e.slots) & set(fault.slots))
+        return next((at_s - fault.at_s for at_s in fresh), None)
 
     def size_at_death(self, fault: FaultSeen) -> int:
         """Memory of the fault's process when it was reaped, in bytes; zero if nobody knows."""
