@@ -7,7 +7,6 @@ It decides nothing about rows: the pool learns from ``poll`` who came up, who we
 from __future__ import annotations
 
 import dataclasses
-import os
 import pickle
 import random
 from collections.abc import Callable, Iterable
@@ -18,8 +17,9 @@ from rookery import events
 from rookery.clock import Clock
 from rookery.errors import Fault, TransportError, error_for
 from rookery.pool import evidence, recycling
+from rookery.pool.launch import Launcher
 from rookery.pool.ledger import Ledger
-from rookery.pool.member import Happening, Member
+from rookery.pool.member import Happening, Member, deadlines_of
 from rookery.pool.wiring import Wiring
 from rookery.spec.options import PoolOptions
 from rookery.spec.phase import Phase, Stage
@@ -27,24 +27,19 @@ from rookery.spec.seat import WorkerSpec
 from rookery.supervise import host
 from rookery.supervise.admission import Admission
 from rookery.supervise.budget import Backoff
-from rookery.supervise.child import DUMP_SIGNAL, ChildSpec
+from rookery.supervise.child import DUMP_SIGNAL
 from rookery.supervise.children import Children, Report, end_group
 from rookery.supervise.exits import Ending
 from rookery.supervise.lockfile import LockFile
-from rookery.supervise.machine import NS, Command, Deadlines, Reading, State, WorkerMachine
+from rookery.supervise.machine import NS, Command, Reading, State, WorkerMachine
 from rookery.transport.control import FROM_LETTER, FROM_PHASE, FROM_SLOT, FROM_STAGE, TO_GO, TO_LETTER, TO_STOP
 from rookery.transport.mailbox import TO_PARENT, TO_WORKER
 
-WORKER_ENTRY = "rookery.worker.main:run"
 PROGRESS_STEPS = 50
 """Steps after which a generation counts as "it worked": a fault after that is not a crash loop."""
 
 RECYCLE_JITTER = 0.1
 """Limits differ by up to this share between workers, so that they do not reach them together."""
-
-
-LONGEST_S = 1e8
-"""Three years: what an infinite deadline becomes."""
 
 
 class Crew:
@@ -62,10 +57,10 @@ class Crew:
         spec: WorkerSpec,
     ) -> None:
         self._wiring, self._options, self._children, self._clock = wiring, options, children, clock
-        self._emit, self._describe, self._spec = emit, describe, spec
-        self._run_dir = run_dir
+        self._emit, self._describe, self._run_dir = emit, describe, run_dir
+        self._launcher = Launcher(wiring, children, run_dir, spec)
         rng = random.Random()
-        deadlines = _deadlines(options)
+        deadlines = deadlines_of(options)
         grace = int(options.close_timeout_s / 2 * NS)
         self.members = [
             Member(
@@ -103,7 +98,7 @@ class Crew:
 
     def let_go(self, digest: str) -> None:
         """The slab has its size: workers that wait for it go on, later ones need not wait."""
-        self._spec = dataclasses.replace(self._spec, digest=digest)
+        self._launcher.spec = dataclasses.replace(self._launcher.spec, digest=digest)
         self._wiring.control.to_worker[:, TO_GO] = 1
         for bell in self._wiring.bells:
             bell.ring()
@@ -198,17 +193,15 @@ class Crew:
             elif command is Command.KILL:
                 self._kill(member)
             elif command is Command.SPAWN:
-                self._spawn(member)
+                member.steps_at_start = self._steps(member)
+                self._launcher.launch(member, self._clock.now_ns(), self.ledger.quarantined)
 
     def _kill(self, member: Member) -> None:
         machine = member.machine
         if machine.hung is not None:
-            self._emit(
-                events.StackDumped(
-                    phase=machine.hung.phase.name.lower(), late_s=machine.late_ns / NS,
-                    stack=evidence.log_tail(self.log_of(member.index), member.log_from), **self._about(member),
-                )
-            )  # fmt: skip
+            stack = evidence.log_tail(self._launcher.log_of(member.index), member.log_from)
+            phase, late_s = machine.hung.phase.name.lower(), machine.late_ns / NS
+            self._emit(events.StackDumped(phase=phase, late_s=late_s, stack=stack, **self._about(member)))
         reason = "missed its deadline" if machine.hung else "did not stop in time"
         self._emit(events.WorkerKilled(reason=reason, **self._about(member, rss=True)))
         self._children.kill(member.index)
@@ -230,35 +223,6 @@ class Crew:
         self._admission.done(worker)
         if self._lock is not None and not self._admission.starting:
             self._lock.release()
-
-    def _spawn(self, member: Member) -> None:
-        control, mail, w = self._wiring.control, self._wiring.mail, member.index
-        slots = tuple(s for s in member.slots if s not in self.ledger.quarantined)
-        letter = dataclasses.replace(self._spec, slots=slots, groups=member.groups)
-        control.from_worker[w] = 0  # nobody else writes here now: the last generation is reaped
-        control.to_worker[w] = 0
-        control.to_worker[w, TO_GO] = bool(self._spec.digest)
-        control.since_ns[w, 0] = member.spawned_ns = self._clock.now_ns()
-        control.from_worker[w, FROM_PHASE] = int(Phase.IMPORT)
-        member.stage, member.phase, member.pid = Stage.NONE, Phase.IDLE, None
-        member.steps_at_start = self._steps(member)
-        log = self.log_of(w)
-        member.log_from = log.stat().st_size if log.exists() else 0
-        scratch = str(self._run_dir / "scratch" / f"worker-{w}")
-        letter_bytes = mail.put(mail.worker_window(w), TO_WORKER, letter)
-        generation = member.machine.generation
-        self._children.spawn(
-            ChildSpec(
-                key=w,
-                entry=WORKER_ENTRY,
-                args=self._wiring.seat(w, generation, scratch, letter_bytes),
-                keep_fds=self._wiring.fds_of(w),
-                scratch=scratch,
-                log=str(log),
-                tag=f"{os.getpid()}:{id(self)}:{w}:{generation}",
-                name=f"rookery-{w}.{generation}",
-            )
-        )
 
     # ---- ends -------------------------------------------------------------------------------------------------------
 
@@ -335,7 +299,7 @@ class Crew:
         slots = tuple(s for s in member.slots if s not in self.ledger.quarantined)
         return evidence.Scene(
             member.index, member.machine.generation, member.pid, slots, culprit, phase, seed,
-            action if phase is Phase.STEP else None, self.log_of(member.index), member.log_from,
+            action if phase is Phase.STEP else None, self._launcher.log_of(member.index), member.log_from,
         )  # fmt: skip
 
     def slot_scene(self, slot: int) -> evidence.Scene:
@@ -371,7 +335,7 @@ class Crew:
     def overdue(self) -> tuple[int, str] | None:
         """One running worker that is past a limit, with the reason."""
         for member in self.members:
-            recycling.trim_log(self.log_of(member.index))
+            recycling.trim_log(self._launcher.log_of(member.index))
         return recycling.overdue(self.members, self._options, self._clock.now_ns(), self._steps)
 
     # ---- the end ----------------------------------------------------------------------------------------------------
@@ -413,10 +377,6 @@ class Crew:
 
     # ---- small facts ------------------------------------------------------------------------------------------------
 
-    def log_of(self, worker: int) -> Path:
-        """Where a worker's output goes."""
-        return self._run_dir / f"worker-{worker}.log"
-
     def _steps(self, member: Member) -> int:
         return int(self._wiring.control.steps[list(member.slots)].sum()) if member.slots else 0
 
@@ -428,15 +388,3 @@ class Crew:
             "pid": member.pid, "rss_bytes": rss_bytes,
         }  # fmt: skip
 
-
-def _deadlines(options: PoolOptions) -> Deadlines:
-    seconds = {
-        Phase.IMPORT: options.import_timeout_s,
-        Phase.CONSTRUCT: options.construct_timeout_s,
-        Phase.RESET: options.reset_timeout_s,
-        Phase.RESTORE: options.reset_timeout_s,
-        Phase.STEP: options.step_timeout_s,
-        Phase.CALL: options.call_timeout_s,
-        Phase.CLOSE: options.close_timeout_s,
-    }
-    return Deadlines({phase: int(min(limit, LONGEST_S) * NS) for phase, limit in seconds.items()})

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rookery.errors import Fault
+from rookery.spec.options import PoolOptions
 from rookery.spec.phase import Phase, Stage
 from rookery.spec.seat import Hello
 from rookery.supervise.budget import Backoff
-from rookery.supervise.machine import State, WorkerMachine
+from rookery.supervise.machine import NS, Deadlines, State, WorkerMachine
+
+LONGEST_S = 1e8
+"""Three years: what an infinite deadline becomes."""
 
 
 @dataclass
@@ -46,3 +50,17 @@ class Happening:
     worker: int
     fault: Fault | None = None
     hello: Hello | None = field(default=None)
+
+
+def deadlines_of(options: PoolOptions) -> Deadlines:
+    """The deadline of each phase, from the settings."""
+    seconds = {
+        Phase.IMPORT: options.import_timeout_s,
+        Phase.CONSTRUCT: options.construct_timeout_s,
+        Phase.RESET: options.reset_timeout_s,
+        Phase.RESTORE: options.reset_timeout_s,
+        Phase.STEP: options.step_timeout_s,
+        Phase.CALL: options.call_timeout_s,
+        Phase.CLOSE: options.close_timeout_s,
+    }
+    return Deadlines({phase: int(min(limit, LONGEST_S) * NS) for phase, limit in seconds.items()})

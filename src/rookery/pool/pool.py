@@ -14,13 +14,13 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rookery import events
 from rookery.clock import Clock, SystemClock
-from rookery.errors import ClosedError, ConfigError, UsageError, error_for
+from rookery.errors import ClosedError, UsageError, error_for
 from rookery.pool import evidence
 from rookery.pool.batch import Batch
+from rookery.pool.checks import Slots, checked_slots, seeds_for, whole_groups
 from rookery.pool.desk import Life
 from rookery.pool.journal import Journal
 from rookery.pool.metrics import PoolMetrics, measure
@@ -32,8 +32,6 @@ from rookery.spec.env import EnvSpec
 from rookery.spec.options import PoolOptions
 from rookery.spec.phase import Attention, Op, Status
 from rookery.transport.mailbox import TO_PARENT, TO_WORKER
-
-Slots = npt.NDArray[np.int64]
 
 
 class Pool:
@@ -91,7 +89,7 @@ class Pool:
         self._batch_groups = len(self._group_slots)
         if not self._plan.is_synchronous:
             self._batch_groups = self.batch_size // len(self._group_slots[0])
-        self._turn, self._begun = 0, False
+        self._turn, self._begun, self._has_begun = 0, False, np.zeros(self.num_envs, np.bool_)
         self._control.op[:] = Op.STEP
 
     # ---- stepping ---------------------------------------------------------------------------------------------------
@@ -109,8 +107,8 @@ class Pool:
         ``seed + i``), or one per slot that is reset.
         """
         self._check_open()
-        chosen = self._gather.all_slots if slots is None else self._checked(slots)
-        seeds = self._seeds(seed, chosen)
+        chosen = self._gather.all_slots if slots is None else checked_slots(slots, self.num_envs)
+        seeds = seeds_for(seed, chosen)
         self._minder.patient = True
         try:
             self._drain()
@@ -121,14 +119,15 @@ class Pool:
         finally:
             self._minder.patient = False
             self._restore_ops()
-        self._begun = self._begun or slots is None
+        self._has_begun[chosen] = True
+        self._begun = bool(self._has_begun.all())
         return batch
 
     def send(self, actions: Any, slots: Sequence[int] | Slots | None = None) -> None:
         """Give actions to all slots, or to ``slots`` (row by row); returns at once."""
         if self._closed or not self._begun:
             self._refuse()
-        chosen = None if slots is None else self._checked(slots)
+        chosen = None if slots is None else checked_slots(slots, self.num_envs)
         groups = self._free_groups(chosen)
         if self._disabled:
             self._refuse_finished(self._gather.all_slots if chosen is None else chosen)
@@ -198,7 +197,7 @@ class Pool:
         self._check_open()
         if self._caller.inflight_count:
             raise UsageError("answers are under way: call recv() before call()")
-        chosen = self._gather.all_slots if slots is None else self._checked(slots)
+        chosen = self._gather.all_slots if slots is None else checked_slots(slots, self.num_envs)
         requests = [request] * len(chosen) if isinstance(request, CallRequest) else list(request)
         self._await_up(chosen)
         for slot, one in zip(chosen.tolist(), requests, strict=True):
@@ -276,11 +275,7 @@ class Pool:
             if self._caller.inflight_count:
                 self._refuse_pending()
             return None
-        groups = list(dict.fromkeys(self._group_of[chosen].tolist()))
-        if sum(len(self._group_slots[g]) for g in groups) != len(chosen) or len(np.unique(chosen)) != len(chosen):
-            raise UsageError(
-                f"slots {chosen.tolist()} are not whole groups; send back the slots of a batch, or use groups of one"
-            )
+        groups = whole_groups(chosen, self._group_of, self._group_slots)
         if any(self._caller.is_inflight(g) for g in groups):
             self._refuse_pending()
         return groups
@@ -344,18 +339,6 @@ class Pool:
             self._control.op[self._control.op != Op.STEP] = Op.STEP
             self._control.ask_bytes[:] = 0
 
-    def _seeds(self, seed: int | Sequence[int | None] | None, chosen: Slots) -> list[int | None]:
-        if isinstance(seed, int | np.integer):
-            seeds: list[Any] = [int(seed) + slot for slot in chosen.tolist()]
-        else:
-            seeds = [None] * len(chosen) if seed is None else list(np.atleast_1d(np.asarray(seed, dtype=object)))
-        if len(seeds) != len(chosen):
-            raise ConfigError(f"seed has {len(seeds)} entries for {len(chosen)} slots; give one number or one per slot")
-        for one in seeds:
-            if one is not None and not (isinstance(one, int | np.integer) and 0 <= one < 2**63):
-                raise ConfigError(f"seed={one!r} is not a seed; allowed: None, or a whole number from 0 to 2**63 - 1")
-        return [None if one is None else int(one) for one in seeds]
-
     def _drain(self) -> None:
         """Wait for answers under way and forget them."""
         if self._caller.inflight_count:
@@ -370,13 +353,15 @@ class Pool:
 
     def _await_up(self, chosen: Slots) -> None:
         """Calls need an environment: wait for restarts; a quarantined slot has none."""
-        out = [slot for slot in chosen.tolist() if slot in self._crew.ledger.quarantined]
-        if out:
-            raise UsageError(f"slots {out} are quarantined and have no environment to call")
         workers = set(self._worker_of[chosen].tolist())
-        while not all(self._minder.is_up(worker) for worker in workers):
-            self._minder.attend()
+        while True:
+            out = [slot for slot in chosen.tolist() if slot in self._crew.ledger.quarantined]
+            if out:
+                raise UsageError(f"slots {out} are quarantined and have no environment to call")
+            if all(self._minder.is_up(worker) for worker in workers):
+                return
             time.sleep(0.001)
+            self._minder.attend()
 
     def _call_result(self, slot: int) -> Any:
         result: CallResult = self._mail.get(slot, TO_PARENT, int(self._control.mail_bytes[slot]))
@@ -427,9 +412,3 @@ class Pool:
             raise UsageError(
                 f"slots {ended.tolist()} have finished and autoreset is disabled: call reset(slots=...) for them first"
             )
-
-    def _checked(self, slots: Sequence[int] | Slots) -> Slots:
-        chosen = np.asarray(slots, dtype=np.int64).reshape(-1)
-        if len(chosen) and (chosen.min() < 0 or chosen.max() >= self.num_envs):
-            raise UsageError(f"slots {chosen.tolist()} are outside 0..{self.num_envs - 1}")
-        return chosen

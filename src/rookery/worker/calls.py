@@ -5,7 +5,6 @@ An exception here is the caller's mistake, not a fault of the environment: it tr
 
 from __future__ import annotations
 
-import importlib
 import traceback
 from typing import Any
 
@@ -51,14 +50,10 @@ def _render(env: Any, request: CallRequest) -> Any:
 
 
 def _is_wrapped(env: Any, request: CallRequest) -> bool:
-    """Whether any layer is an instance of the class ``"module:qualname"``."""
-    module, _, path = request.name.partition(":")
-    wanted: Any = importlib.import_module(module)
-    for part in path.split("."):
-        wanted = getattr(wanted, part)
+    """Whether any layer is an instance of the class ``"module:qualname"``; by name, so that nothing is imported."""
     layer = env
     while layer is not None:
-        if isinstance(layer, wanted):
+        if any(f"{base.__module__}:{base.__qualname__}" == request.name for base in type(layer).__mro__):
             return True
         layer = getattr(layer, "env", None)
     return False

@@ -1,0 +1,66 @@
+"""Starting one generation of a worker: its control line, its letter, its process."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Set
+from pathlib import Path
+
+from rookery.pool.member import Member
+from rookery.pool.wiring import Wiring
+from rookery.spec.phase import Phase, Stage
+from rookery.spec.seat import WorkerSpec
+from rookery.supervise.child import ChildSpec
+from rookery.supervise.children import Children
+from rookery.transport.control import FROM_PHASE, TO_GO
+from rookery.transport.mailbox import TO_WORKER
+
+WORKER_ENTRY = "rookery.worker.main:run"
+"""The worker's code is known by name only: it is never imported here."""
+
+
+class Launcher:
+    """Starts generations. ``spec`` is what every letter has in common."""
+
+    def __init__(self, wiring: Wiring, children: Children, run_dir: Path, spec: WorkerSpec) -> None:
+        self._wiring, self._children, self._run_dir = wiring, children, run_dir
+        self.spec = spec
+
+    def log_of(self, worker: int) -> Path:
+        """Where a worker's output goes."""
+        return self._run_dir / f"worker-{worker}.log"
+
+    def launch(self, member: Member, now_ns: int, quarantined: Set[int]) -> None:
+        """Start the member's present generation, without its quarantined slots."""
+        log = self.log_of(member.index)
+        member.stage, member.phase, member.pid = Stage.NONE, Phase.IDLE, None
+        member.spawned_ns, member.log_from = now_ns, log.stat().st_size if log.exists() else 0
+        self._wipe(member.index, now_ns)
+        slots = tuple(slot for slot in member.slots if slot not in quarantined)
+        letter = dataclasses.replace(self.spec, slots=slots, groups=member.groups)
+        window = self._wiring.mail.worker_window(member.index)
+        self._children.spawn(self._child(member, log, self._wiring.mail.put(window, TO_WORKER, letter)))
+
+    def _wipe(self, worker: int, now_ns: int) -> None:
+        """A clean line for a new generation; nobody else writes here now, the last one is reaped."""
+        control = self._wiring.control
+        control.from_worker[worker] = 0
+        control.to_worker[worker] = 0
+        control.to_worker[worker, TO_GO] = bool(self.spec.digest)
+        control.since_ns[worker, 0] = now_ns
+        control.from_worker[worker, FROM_PHASE] = int(Phase.IMPORT)
+
+    def _child(self, member: Member, log: Path, letter_bytes: int) -> ChildSpec:
+        worker, generation = member.index, member.machine.generation
+        scratch = str(self._run_dir / "scratch" / f"worker-{worker}")
+        return ChildSpec(
+            key=worker,
+            entry=WORKER_ENTRY,
+            args=self._wiring.seat(worker, generation, scratch, letter_bytes),
+            keep_fds=self._wiring.fds_of(worker),
+            scratch=scratch,
+            log=str(log),
+            tag=f"{os.getpid()}:{id(self)}:{worker}:{generation}",
+            name=f"rookery-{worker}.{generation}",
+        )
