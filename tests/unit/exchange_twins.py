@@ -86,6 +86,10 @@ class Service:
         except BaseException as error:
             self._error = error
 
+    @property
+    def is_alive(self):
+        return self._thread.is_alive()
+
     def __enter__(self):
         self._thread.start()
         return self

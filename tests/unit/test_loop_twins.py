@@ -1,0 +1,126 @@
+"""Both twins of the worker's loop play the same stories: the same rows, statuses, letters and counters.
+
+What those should be is in ``test_loop_steps.py`` and ``test_loop_faults.py``, also over both.
+"""
+
+import collections
+import threading
+
+import numpy as np
+from gymnasium import spaces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loop_twins import BOX, MODES, TWINS, Worker, obs, scripted
+
+from rookery.spec.phase import Status
+
+SPACES = {
+    "float32": (
+        BOX,
+        [obs(1, 2), np.array([1, 2.5]), [1, 2], (3.0, 4.0), obs(1, 2, 3, 4)[::2], obs(1, 1).astype(">f4")],
+    ),
+    "float16": (spaces.Box(-9, 9, (2,), np.float16), [np.array([1, 2], np.float16), np.array([1, np.nan], np.float16)]),
+    "big endian": (spaces.Box(-9, 9, (2,), np.dtype(">f4")), [obs(1, 2), np.array([3, 4], ">f4"), obs(np.nan, 1)]),
+    "number": (spaces.Box(-9, 9, (), np.float32), [np.float32(1), 2.5, np.array(3, np.float32), obs(1), np.nan]),
+    "bytes": (
+        spaces.Box(0, 255, (2,), np.uint8),
+        [
+            np.array([1, 2], np.uint8),
+            bytearray(b"ab"),
+            b"ab",
+            memoryview(b"ab"),
+            np.array([1, 2]),
+            np.array([True, False]),
+        ],
+    ),
+    "matrix": (
+        spaces.Box(0, 255, (2, 2), np.uint8),
+        [
+            np.eye(2, dtype=np.uint8),
+            np.asfortranarray(np.arange(4, dtype=np.uint8).reshape(2, 2)),
+            np.zeros(4, np.uint8),
+        ],
+    ),
+    "discrete": (spaces.Discrete(5), [1, np.int64(2), np.int32(3), True, 4.0, 2**70, np.array(1), np.array([1]), None]),
+    "small discrete": (spaces.Discrete(5, dtype=np.int8), [1, np.int8(2), np.int64(3), 400]),
+    "binary": (spaces.MultiBinary(2), [np.array([0, 1], np.int8), [True, False], np.array([0, 1])]),
+    "nested": (
+        spaces.Dict({"a": BOX, "b": spaces.Tuple([spaces.Discrete(3)])}),
+        [{"a": obs(1, 2), "b": (1,)}, {"b": [2], "a": [3, 4], "more": 1}, {"a": obs(1, 2)}, obs(1, 2)],
+    ),
+    "text": (spaces.Text(5), ["word", "", 5, None]),
+}
+REWARDS = [
+    1.0,
+    2,
+    True,
+    np.float32(0.5),
+    np.array(1.5),
+    np.float64(-2),
+    float("nan"),
+    float("inf"),
+    None,
+    "1.5",
+    [1.0],
+    2**2000,
+]
+FLAGS = [True, False, np.True_, 1, 0, None, "", np.array([1, 2])]
+INFOS = [
+    {},
+    {"a": 1},
+    {"fuel": 2},
+    {"fuel": 2, "a": "x"},
+    {"fuel": "full"},
+    None,
+    [],
+    collections.OrderedDict(b=1),
+    {"cannot travel": threading.Lock()},
+]
+ODD = [ValueError("broke"), KeyError("k"), None, (1, 2, 3), [1, 2, 3, 4, 5]]
+
+
+@st.composite
+def stories(draw):
+    """A space, settings, and what one environment does in its resets and steps."""
+    observation, values = SPACES[draw(st.sampled_from(list(SPACES)))]
+    value = st.sampled_from(values)
+    plain = st.just(values[0])
+    # Mostly harmless, so that stories go on for a while after something odd.
+    step = st.one_of(
+        st.tuples(plain, st.just(1.0), st.booleans(), st.just(False), st.just({})),
+        st.tuples(value, st.just(1.0), st.just(False), st.booleans(), st.sampled_from(INFOS)),
+        st.tuples(plain, st.sampled_from(REWARDS), st.sampled_from(FLAGS), st.sampled_from(FLAGS), st.just({"a": 2})),
+        st.sampled_from(ODD),
+    )
+    reset = st.one_of(st.tuples(plain, st.just({})), st.tuples(value, st.sampled_from(INFOS)), st.sampled_from(ODD))
+    return (
+        {
+            "observation": observation,
+            "autoreset": draw(st.sampled_from(MODES)),
+            "check": draw(st.sampled_from(["shape", "nan", "bounds"])),
+            "infos": draw(st.sampled_from([{}, {"fuel": "f8"}])),
+        },
+        draw(st.lists(reset, min_size=8, max_size=8)),
+        draw(st.lists(step, min_size=6, max_size=6)),
+    )
+
+
+def shown_by(twin, scratch, settings, resets, steps):
+    """Every row of a story. Like the pool, ask for a reset after every fault."""
+    make, made = scripted(resets, steps)
+    shown = []
+    with Worker(twin, scratch, [make], **settings) as worker:
+        (row,) = worker.reset(seeds=[1])
+        shown.append(row)
+        for number in range(len(steps)):
+            (row,) = worker.step(number) if row["status"] == Status.OK else worker.reset()
+            shown.append(row)
+    return shown, [(env.actions, env.asked_resets, env.closed) for env in made]
+
+
+@settings(max_examples=100)
+@given(stories())
+def test_both_loops_show_the_same_whatever_an_environment_does(tmp_path_factory, story):
+    scratch = tmp_path_factory.getbasetemp() / "twins"
+    native, python = (shown_by(twin, scratch, *story) for twin in TWINS)
+    np.testing.assert_equal(native, python)
