@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -117,6 +118,7 @@ def test_pool_that_is_forgotten_is_closed_by_the_garbage_collector():
     pool = pool_of(CountingEnv, start_method="fork")
     pool.reset(seed=SEED)
     del pool
+    gc.collect()
 
 
 def test_interrupt_during_start_takes_everything_down():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from scenes import (
@@ -94,8 +95,9 @@ def test_hang_in_a_step_raises_when_asked_to(fault, method):
 
 
 @pytest.mark.parametrize("fault", [*BAD_ANSWERS, "raise_error"])
-def test_environment_that_breaks_alone_costs_only_its_own_slot_and_no_process(fault, method, undisturbed):
-    with pool_of(Fragile(fault, THEN), start_method=method) as pool:
+def test_environment_that_breaks_alone_costs_only_its_own_slot_and_no_process(fault, method, undisturbed, tmp_path):
+    once = replace(THEN, once=str(tmp_path / "once"))  # the same process builds the next environment
+    with pool_of(Fragile(fault, once), start_method=method) as pool:
         pids = pool.worker_pids
         seen = film(pool)
         assert pool.worker_pids == pids
