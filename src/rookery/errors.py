@@ -82,7 +82,7 @@ class Fault:
         where = f"slot {self.culprit}" if self.culprit is not None else f"slots {_ranges(self.slots)}"
         head = f"{where} (worker {self.worker}, generation {self.generation}, pid {self.pid}): {self.summary}"
         facts = [f"phase: {self.phase}"]
-        if self.culprit is not None and len(self.slots) > 1:
+        if self.culprit is not None and len(self.slots) > 1 and self.kind != "start":
             facts.append(f"episodes lost in slots {_ranges(self.slots)}")
         if self.seed is not None:
             facts.append(f"seed: {self.seed}")

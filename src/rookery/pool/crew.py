@@ -141,7 +141,8 @@ class Crew:
         if member.machine.state is State.STARTING:
             self._watch_start(member, now)
         line, since = self._wiring.control.from_worker[member.index], self._wiring.control.since_ns
-        reading = Reading(Phase(int(line[FROM_PHASE])), int(since[member.index, 0]), asked_ns(member.index))
+        phase, slot = Phase(int(line[FROM_PHASE])), int(line[FROM_SLOT]) - 1 if line[FROM_SLOT] else None
+        reading = Reading(phase, int(since[member.index, 0]), asked_ns(member.index), slot)
         self._act(member, member.machine.look(reading, now, self._start_scale()))
 
     def _start_scale(self) -> float:
@@ -293,13 +294,16 @@ class Crew:
     def _scene(self, member: Member) -> evidence.Scene:
         line = self._wiring.control.from_worker[member.index]
         hung = member.machine.hung
-        phase = hung.phase if hung is not None else Phase(int(line[FROM_PHASE]))
-        culprit = int(line[FROM_SLOT]) - 1 if int(line[FROM_SLOT]) else None
+        if hung is not None:
+            phase, culprit = hung.phase, hung.slot
+        else:
+            phase, culprit = Phase(int(line[FROM_PHASE])), int(line[FROM_SLOT]) - 1 if line[FROM_SLOT] else None
         seed, action = self._describe(culprit) if culprit is not None else (None, None)
         slots = tuple(s for s in member.slots if s not in self.ledger.quarantined)
         return evidence.Scene(
             member.index, member.machine.generation, member.pid, slots, culprit, phase, seed,
             action if phase is Phase.STEP else None, self._launcher.log_of(member.index), member.log_from,
+            self._options.run_dir is not None,
         )  # fmt: skip
 
     def slot_scene(self, slot: int) -> evidence.Scene:

@@ -55,13 +55,13 @@ class EventLog:
             except Exception:
                 traceback.print_exc(file=sys.stderr)
 
-    def sample(self, now_ns: int, crew: Crew, control: Control, plan: Plan) -> None:
-        """Now and then, when somebody listens, the per-slot numbers."""
-        if now_ns < self._next_sample_ns or not (self._file or self._sinks):
+    def sample(self, now_ns: int, crew: Crew, control: Control, plan: Plan, last: bool = False) -> None:
+        """Now and then, and at the end, when somebody listens, the per-slot numbers."""
+        if (now_ns < self._next_sample_ns and not last) or not (self._file or self._sinks):
             return
         self._next_sample_ns = now_ns + SAMPLE_NS
         steps = int(control.steps.sum())
-        before, steps_before = self._last or (now_ns, steps)
+        before, steps_before = self._last or (crew.started_ns, 0)
         self._last = (now_ns, steps)
         rate = (steps - steps_before) / max((now_ns - before) * 1e-9, 1e-9) if now_ns > before else 0.0
         numbers = measure(control, crew, plan, now_ns, crew.started_ns)

@@ -37,6 +37,7 @@ class Scene:
     last_action: Any
     log: Path
     log_from: int
+    log_stays: bool
 
 
 def log_tail(path: Path, start: int = 0) -> str:
@@ -77,7 +78,10 @@ def never_started(scene: Scene, words: Mapping[str, Any] | None, cause: Fault, a
         return _fault("start", f"never started: {cause.summary}", scene, ending, advice=cause.advice, tried=tried)
     summary = f"never started: {words['summary']} during {words['phase']}"
     advice = "this is most likely a mistake in the environment's settings; the traceback names the line"
-    return _fault("start", summary, _in_phase(scene, words), advice=advice, tried=tried, traceback=words["traceback"])
+    fault = _fault("start", summary, _in_phase(scene, words), advice=advice, tried=tried, traceback=words["traceback"])
+    # The worker printed the same traceback; what it said before that is the rest. A temporary log is gone by now.
+    rest = fault.stderr_tail.replace(words["traceback"].strip(), "").strip()
+    return dataclasses.replace(fault, stderr_tail=rest, log_path=fault.log_path if scene.log_stays else None)
 
 
 def raised(kind: str, scene: Scene, words: Mapping[str, Any]) -> Fault:

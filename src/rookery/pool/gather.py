@@ -59,10 +59,20 @@ class Gatherer:
         episodes = self._episodes(slots, terminated | truncated) if attention & Attention.ENDED else NO_EPISODES
         return Batch(obs, reward, terminated, truncated, valid, slots, infos, episodes)
 
-    def some(
+    def some(self, slots: Slots, attention: int) -> Batch:
+        """These slots, none of them masked: the common case of first-ready batches."""
+        control, valid = self._control, np.ones(len(slots), np.bool_)
+        letters = self._letters(slots, None) if attention & Attention.MAIL else {}
+        obs = self._observe(slots, slots, letters)
+        reward, terminated, truncated = control.reward[slots], control.terminated[slots], control.truncated[slots]
+        infos = self._infos(slots, letters, {}, valid) if attention & Attention.MAIL else {}
+        episodes = self._episodes(slots, terminated | truncated) if attention & Attention.ENDED else NO_EPISODES
+        return Batch(obs, reward, terminated, truncated, valid, slots, infos, episodes)
+
+    def careful(
         self, slots: Slots, attention: int, masked: Mask, silent: Mask, faults: Mapping[int, Fault]
     ) -> Batch:
-        """These slots.
+        """These slots, some of them perhaps masked.
 
         ``masked`` rows carry no true transition, ``silent`` ones not even an info; ``faults`` maps slots to what broke
         them now.

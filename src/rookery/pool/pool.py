@@ -90,6 +90,11 @@ class Pool:
         if not self._plan.is_synchronous:
             self._batch_groups = self.batch_size // len(self._group_slots[0])
         self._turn, self._begun, self._has_begun = 0, False, np.zeros(self.num_envs, np.bool_)
+        # Groups of one slot, the usual case of first-ready batches, need no concatenation.
+        alone = all(len(slots) == 1 for slots in self._group_slots)
+        self._single = np.concatenate(self._group_slots) if alone else None
+        self._last_slots = np.zeros(0, np.int64)
+        self._last_groups: list[int] = []
         self._control.op[:] = Op.STEP
 
     # ---- stepping ---------------------------------------------------------------------------------------------------
@@ -127,8 +132,7 @@ class Pool:
         """Give actions to all slots, or to ``slots`` (row by row); returns at once."""
         if self._closed or not self._begun:
             self._refuse()
-        chosen = None if slots is None else checked_slots(slots, self.num_envs)
-        groups = self._free_groups(chosen)
+        chosen, groups = self._whom(slots)
         if self._disabled:
             self._refuse_finished(self._gather.all_slots if chosen is None else chosen)
         if chosen is None:
@@ -154,6 +158,8 @@ class Pool:
         need = min(self._batch_groups, caller.inflight_count)
         if not need:
             raise UsageError("nothing is under way: call send() (or reset()) before recv()")
+        if minder.careful:
+            minder.attend()
         while caller.wait(need, TICK_NS) < need:
             minder.attend()
         if minder.careful or self._clock.now_ns() >= minder.next_tick:
@@ -167,7 +173,11 @@ class Pool:
         self._turn = (groups[-1] + 1) % len(self._group_slots)
         if need == len(self._group_slots):
             groups.sort()
-        return self._hand_out(np.concatenate([self._group_slots[g] for g in groups]), attention)
+        slots = self._single[groups] if self._single is not None else self._concatenated(groups)
+        self._last_slots, self._last_groups = slots, groups
+        if self._desk.troubled or attention & Attention.FAULT:
+            return self._hand_out(slots, attention)
+        return self._gather.some(slots, attention)
 
     def latest(self) -> Batch:
         """Every slot's row as it stands, without stepping anything; for views that must answer for all slots."""
@@ -253,6 +263,7 @@ class Pool:
         if self._closed:
             return
         self._closed = True
+        self._rig.log.sample(self._clock.now_ns(), self._crew, self._control, self._plan, last=True)
         self._start.close(steps=int(self._control.steps.sum()))
 
     def __enter__(self) -> Pool:
@@ -269,16 +280,23 @@ class Pool:
 
     # ---- sending ----------------------------------------------------------------------------------------------------
 
-    def _free_groups(self, chosen: Slots | None) -> list[int] | None:
-        """The groups of these slots (None: all); whole groups only, none of them under way."""
-        if chosen is None:
+    def _whom(self, slots: Sequence[int] | Slots | None) -> tuple[Slots | None, list[int] | None]:
+        """Slots and their groups (None: all); whole groups only, none of them under way."""
+        if slots is None:
             if self._caller.inflight_count:
                 self._refuse_pending()
-            return None
-        groups = whole_groups(chosen, self._group_of, self._group_slots)
+            return None, None
+        if slots is self._last_slots:  # a batch sent back as it came needs no second look
+            chosen, groups = self._last_slots, self._last_groups
+        else:
+            chosen = checked_slots(slots, self.num_envs)
+            groups = whole_groups(chosen, self._group_of, self._group_slots)
         if any(self._caller.is_inflight(g) for g in groups):
             self._refuse_pending()
-        return groups
+        return chosen, groups
+
+    def _concatenated(self, groups: list[int]) -> Slots:
+        return np.concatenate([self._group_slots[g] for g in groups])
 
     def _send_carefully(self, group: int, now: int) -> None:
         """One group of which some slot may be dead, fresh, parked or quarantined."""
@@ -388,7 +406,7 @@ class Pool:
         self._minder.came_back(self._desk.handed_out(slots, up), now)
         self._control.op[slots] = Op.STEP
         self._minder.raise_newest()
-        return self._gather.some(slots, attention, masked, silent, faults)
+        return self._gather.careful(slots, attention, masked, silent, faults)
 
     # ---- refusals ---------------------------------------------------------------------------------------------------
 

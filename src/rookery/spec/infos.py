@@ -42,17 +42,23 @@ def _with(column: Any, row: int, value: Any) -> Any:
     """The column with one more value; it becomes wider if the value does not fit, so that nothing is lost or raised."""
     if isinstance(column, dict):
         return column  # one environment gives a dictionary where another gives a value: the dictionaries win
-    if isinstance(value, float | np.floating) and column.dtype.kind in "biu":
-        column = column.astype(np.float64)
-    try:
-        column[row] = value
-    except (ValueError, TypeError, OverflowError):
-        rows = list(column)
-        column = np.full(len(rows), fill_value=None, dtype=object)
-        for i, old in enumerate(rows):
-            column[i] = old
-        column[row] = value
+    if column.dtype != object:
+        column = _wide_enough(column, np.asarray(value))
+    column[row] = value
     return column
+
+
+def _wide_enough(column: npt.NDArray[Any], value: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The column in a type that holds its rows and the value: numbers are promoted, anything else becomes objects."""
+    same_shape = value.shape == column.shape[1:]
+    if same_shape and np.can_cast(value.dtype, column.dtype, "safe"):
+        return column
+    if same_shape and value.dtype.kind in "biuf" and column.dtype.kind in "biuf":
+        return column.astype(np.promote_types(column.dtype, value.dtype))
+    objects = np.full(len(column), fill_value=None, dtype=object)
+    for row, old in enumerate(column):
+        objects[row] = old
+    return objects
 
 
 def _empty(key: str, value: Any, size: int) -> npt.NDArray[Any]:

@@ -49,12 +49,13 @@ class Command(Enum):
 class Reading:
     """A look at a worker's progress words.
 
-    ``asked_ns`` is when its oldest open request was sent, None if nothing is open.
+    ``asked_ns`` is when its oldest open request was sent, None if nothing is open; ``slot`` the one being served.
     """
 
     phase: Phase
     since_ns: int
     asked_ns: int | None
+    slot: int | None = None
 
 
 @dataclass(frozen=True)
