@@ -13,6 +13,8 @@ from rookery.spec.arrays import BadValueError, Leaf, Node, assemble, leaves, spl
 from rookery.transport.control import Control
 from rookery.transport.mailbox import TO_WORKER, Mailbox
 
+EVERYBODY = slice(None)
+
 
 class ActionWriter:
     """Writes batches of actions; remembers nothing that is not in the slab."""
@@ -35,31 +37,39 @@ class ActionWriter:
     def write_all(self, actions: Any) -> None:
         """One action per slot, in order."""
         if self._plain is not None:
-            array = actions if isinstance(actions, np.ndarray) else np.asarray(actions)
-            if array.shape != self._plain.shape:
-                self._refuse_shape(array.shape, self._plain.shape)
-            if array.dtype != self._plain.dtype:
-                self._check_kind(array, self._plain)
-            self._plain[...] = array
+            self._write_plain(self._plain, actions, self._plain.shape, EVERYBODY)
         else:
             self.write(actions, self._all)
 
     def write(self, actions: Any, slots: npt.NDArray[np.int64]) -> None:
         """One action per entry of ``slots``."""
-        if self._by_mail:
+        if self._plain is not None:
+            self._write_plain(self._plain, actions, (len(slots), *self._plain.shape[1:]), slots)
+        elif self._by_mail:
             self._post(actions, slots)
-            return
+        else:
+            for leaf, value in self._split(actions):
+                wanted = (len(slots), *leaf.shape)
+                self._write_plain(self._rows[leaf.name], value, wanted, slots, f" for {leaf.name!r}")
+
+    def _write_plain(
+        self, rows: npt.NDArray[Any], actions: Any, wanted: tuple[int, ...], slots: Any, where: str = ""
+    ) -> None:
+        array = actions if isinstance(actions, np.ndarray) else np.asarray(actions)
+        if array.shape != wanted:
+            raise UsageError(
+                f"actions{where} have shape {array.shape}, expected {wanted}: one action of {self._space} per slot"
+            )
+        if array.dtype != rows.dtype and not np.can_cast(array.dtype, rows.dtype, "same_kind"):
+            # Floats for whole numbers would be cut off silently.
+            raise UsageError(f"actions{where} have dtype {array.dtype}, which does not fit {self._space}")
+        rows[slots] = array
+
+    def _split(self, actions: Any) -> list[tuple[Leaf, Any]]:
         try:
-            parts = list(split(self._node, actions))
+            return list(split(self._node, actions))
         except BadValueError as error:
             raise UsageError(f"actions do not fit {self._space}: {error}") from error
-        for leaf, value in parts:
-            rows, array = self._rows[leaf.name], np.asarray(value)
-            wanted = (len(slots), *leaf.shape)
-            if array.shape != wanted:
-                self._refuse_shape(array.shape, wanted, leaf)
-            self._check_kind(array, rows)
-            rows[slots] = array
 
     def last(self, slot: int) -> Any:
         """The action last given to a slot, for reports."""
@@ -73,14 +83,3 @@ class ActionWriter:
             raise UsageError(f"{len(actions)} actions for {len(slots)} slots; give one action per slot")
         for slot, action in zip(slots.tolist(), actions, strict=True):
             self._control.ask_bytes[slot] = self._mail.put(slot, TO_WORKER, action)
-
-    def _check_kind(self, array: npt.NDArray[Any], rows: npt.NDArray[Any]) -> None:
-        """Floats for whole numbers would be cut off silently."""
-        if not np.can_cast(array.dtype, rows.dtype, "same_kind"):
-            raise UsageError(f"actions have dtype {array.dtype}, which does not fit {self._space} ({rows.dtype})")
-
-    def _refuse_shape(self, got: tuple[int, ...], wanted: tuple[int, ...], leaf: Leaf | None = None) -> None:
-        where = f" for {leaf.name!r}" if leaf is not None and leaf.path else ""
-        raise UsageError(
-            f"actions{where} have shape {got}, expected {wanted}: one action of {self._space} per slot, rows first"
-        )

@@ -5,7 +5,7 @@ The native loop knows the same numbers; ``bell.h`` and ``worker/_native.c`` name
 
 from __future__ import annotations
 
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 
 
 class Phase(IntEnum):
@@ -47,8 +47,11 @@ class Status(IntEnum):
     BAD_DATA = 2
 
 
-class Attention(IntFlag):
-    """Why the parent must look closer at a group's answer; zero means the fast path is enough."""
+class Attention:
+    """Why the parent must look closer at a group's answer; zero means the fast path is enough.
+
+    Plain numbers: the operators of an ``IntFlag`` would cost more than the rest of a batch.
+    """
 
     NONE = 0
     MAIL = 1

@@ -137,7 +137,7 @@ class EnvSlot:
         control.terminated[i], control.truncated[i] = bool(terminated), bool(truncated)
         control.running_return[i] += reward
         control.running_length[i] += 1
-        bits = int(Attention.NONE)
+        bits = Attention.NONE
         if over:
             bits |= self._end_episode()
         bits |= self.end_same_step(obs, info) if same_step else self.put_info(info)
@@ -151,7 +151,7 @@ class EnvSlot:
         control.episode_length[i] = control.running_length[i]
         control.episode_time_s[i] = (time.monotonic_ns() - int(control.episode_began_ns[i])) * 1e-9
         control.episodes[i] += 1
-        return int(Attention.ENDED)
+        return Attention.ENDED
 
     def _count_step(self, took: int) -> None:
         self._control.steps[self.index] += 1
@@ -178,7 +178,7 @@ class EnvSlot:
         self._stamp.enter(Phase.CALL, self.index)
         result = calls.answer(self.env, request)
         self._control.mail_bytes[self.index] = self._mail.put(self.index, TO_PARENT, result)
-        return int(Attention.MAIL)
+        return Attention.MAIL
 
     # ---- rows -----------------------------------------------------------------------------------------------------
 
@@ -228,12 +228,12 @@ class EnvSlot:
             if key in rest:
                 values[self.index] = rest.pop(key)
         if not rest and not self._objects and final_info is None:
-            return int(Attention.MAIL) if self._infos else 0
+            return Attention.MAIL if self._infos else 0
         letter: dict[str, Any] = {"info": rest, "objects": self._objects}
         if final_info is not None:
             letter |= {"final_info": final_info, "final_objects": final_objects}
         self._control.mail_bytes[self.index] = self._mail.put(self.index, TO_PARENT, letter)
-        return int(Attention.MAIL)
+        return Attention.MAIL
 
     # ---- faults ---------------------------------------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ class EnvSlot:
         control.mail_bytes[i] = self._mail.put(i, TO_PARENT, letter)
         control.status[i] = kind
         control.ended[i] = 0
-        return int(Attention.FAULT)
+        return Attention.FAULT
 
     def _rebuild(self) -> None:
         """Replace a broken environment by a new one in the same process."""
