@@ -19,6 +19,7 @@ from rookery import events
 from rookery.clock import Clock, SystemClock
 from rookery.errors import ClosedError, UsageError, error_for
 from rookery.pool import evidence
+from rookery.pool.asker import Asker
 from rookery.pool.batch import Batch
 from rookery.pool.checks import Slots, checked_slots, seeds_for, whole_groups
 from rookery.pool.desk import Life
@@ -31,7 +32,7 @@ from rookery.spec.call import CallRequest, CallResult
 from rookery.spec.env import EnvSpec
 from rookery.spec.options import PoolOptions
 from rookery.spec.phase import Attention, Op, Status
-from rookery.transport.mailbox import TO_PARENT, TO_WORKER
+from rookery.transport.mailbox import TO_PARENT
 
 
 class Pool:
@@ -80,6 +81,9 @@ class Pool:
         self._minder = Minder(
             self._plan, self._crew, self._caller, self._control, self._mail, self.options, self._clock, self._rig.log
         )
+        self._asker = Asker(
+            self._plan, self._caller, self._minder, self._control, self._mail, self._journal, self._clock
+        )
         self._desk = self._minder.desk
         self._group_slots = [np.array(slots) for slots in self._plan.group_slots]
         self._group_of = np.empty(self.num_envs, np.int64)
@@ -95,7 +99,6 @@ class Pool:
         self._single = np.concatenate(self._group_slots) if alone else None
         self._last_slots = np.zeros(0, np.int64)
         self._last_groups: list[int] = []
-        self._control.op[:] = Op.STEP
 
     # ---- stepping ---------------------------------------------------------------------------------------------------
 
@@ -119,11 +122,11 @@ class Pool:
             self._drain()
             for slot, slot_seed in zip(chosen.tolist(), seeds, strict=True):
                 self._journal.begin(slot, slot_seed, options)
-                self._prepare_reset(slot, slot_seed, options)
+                self._asker.prepare_reset(slot, slot_seed, options)
             batch = self._reset_until_done(chosen)
         finally:
             self._minder.patient = False
-            self._restore_ops()
+            self._asker.restore()
         self._has_begun[chosen] = True
         self._begun = bool(self._has_begun.all())
         return batch
@@ -139,15 +142,14 @@ class Pool:
             self._writer.write_all(actions)
         else:
             self._writer.write(actions, chosen)
-        now = self._clock.now_ns()
         if self._minder.careful:
             for group in range(len(self._group_slots)) if groups is None else groups:
-                self._send_carefully(group, now)
+                self._asker.step(group)
         elif groups is None:
-            self._minder.sent_ns.fill(now)
+            self._minder.sent_ns.fill(self._clock.now_ns())
             self._caller.post_all()
         else:
-            self._minder.sent_ns[groups] = now
+            self._minder.sent_ns[groups] = self._clock.now_ns()
             self._caller.post(groups)
 
     def recv(self) -> Batch:
@@ -210,15 +212,12 @@ class Pool:
         chosen = self._gather.all_slots if slots is None else checked_slots(slots, self.num_envs)
         requests = [request] * len(chosen) if isinstance(request, CallRequest) else list(request)
         self._await_up(chosen)
-        for slot, one in zip(chosen.tolist(), requests, strict=True):
-            self._control.ask_bytes[slot] = self._mail.put(slot, TO_WORKER, one)
         try:
-            for group, wanted in self._by_group(chosen.tolist()):
-                self._ask_or_answer(group, wanted, [Op.CALL] * len(wanted), self._clock.now_ns())
-            self._await_answers()
+            self._asker.call(chosen.tolist(), requests)
+            self._asker.await_answers()
             self._caller.collect(len(self._group_slots), 0)
         finally:
-            self._restore_ops()
+            self._asker.restore()
         for fault in self._minder.take_faults(self._desk.faulty(chosen)).values():
             self._minder.forget_newest()
             raise error_for(fault)
@@ -298,76 +297,26 @@ class Pool:
     def _concatenated(self, groups: list[int]) -> Slots:
         return np.concatenate([self._group_slots[g] for g in groups])
 
-    def _send_carefully(self, group: int, now: int) -> None:
-        """One group of which some slot may be dead, fresh, parked or quarantined."""
-        slots = self._plan.group_slots[group]
-        parking = self._minder.park(group)
-        ops = self._desk.ask(slots)
-        if parking:
-            self._desk.wait_longer(slot for slot, op in zip(slots, ops, strict=True) if op is Op.RESET)
-            ops = [Op.NONE if op is Op.RESET else op for op in ops]
-        for slot, op in zip(slots, ops, strict=True):
-            if op is Op.RESET:
-                self._prepare_reset(slot, self._journal.begin_again(slot), None)
-        self._ask_or_answer(group, slots, ops, now)
-
-    def _ask_or_answer(self, group: int, slots: Sequence[int], ops: Sequence[Op], now: int) -> None:
-        """Ask these slots of a group, not its others; or answer at once if there is nothing to ask."""
-        self._control.op[self._group_slots[group]] = Op.NONE
-        self._control.op[list(slots)] = ops
-        self._minder.sent_ns[group] = now
-        if all(op is Op.NONE for op in ops):
-            self._caller.answer(group)
-            return
-        if not self._minder.is_up(self._plan.group_worker[group]):
-            self._minder.hold(group, now)
-        self._caller.post([group])
-
-    def _prepare_reset(self, slot: int, seed: int | None, options: Any) -> None:
-        self._control.seeded[slot] = seed is not None
-        self._control.seed[slot] = seed or 0
-        self._control.ask_bytes[slot] = 0 if options is None else self._mail.put(slot, TO_WORKER, options)
-
     # ---- resetting and calling ---------------------------------------------------------------------------------------
 
     def _reset_until_done(self, chosen: Slots) -> Batch:
         """A slot whose environment fails in its reset is tried again until it works or its budget is spent."""
         left = chosen.tolist()
         while True:
-            self._desk.renew(left, valid=True)
-            for group, wanted in self._by_group(left):
-                self._ask_or_answer(group, wanted, self._desk.ask(wanted), self._clock.now_ns())
-            self._await_answers()
+            self._asker.reset(left)
+            self._asker.await_answers()
             _, attention = self._caller.collect(len(self._group_slots), 0)
             batch = self._hand_out(chosen, attention)
             left = [slot for slot in left if self._desk.life[slot] not in (Life.LIVE, Life.OUT)]
             if not left:
                 return batch
 
-    def _by_group(self, slots: Sequence[int]) -> list[tuple[int, list[int]]]:
-        """Slots sorted into their groups."""
-        wanted: dict[int, list[int]] = {}
-        for slot in sorted(slots):
-            wanted.setdefault(int(self._group_of[slot]), []).append(slot)
-        return list(wanted.items())
-
-    def _restore_ops(self) -> None:
-        """Back to steps, if nothing is under way; what is under way is restored when it is handed out."""
-        if not self._caller.inflight_count:
-            self._control.op[self._control.op != Op.STEP] = Op.STEP
-            self._control.ask_bytes[:] = 0
-
     def _drain(self) -> None:
         """Wait for answers under way and forget them."""
         if self._caller.inflight_count:
-            self._await_answers()
+            self._asker.await_answers()
             self._caller.collect(len(self._group_slots), 0)
         self._minder.forget_faults()
-
-    def _await_answers(self) -> None:
-        while self._caller.wait(self._caller.inflight_count, TICK_NS) < self._caller.inflight_count:
-            self._minder.attend()
-        self._minder.attend()
 
     def _await_up(self, chosen: Slots) -> None:
         """Calls need an environment: wait for restarts; a quarantined slot has none."""

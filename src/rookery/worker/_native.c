@@ -232,8 +232,11 @@ static int write_array(Loop *self, Py_ssize_t s, PyObject *obs) {
 static int write_observation(Loop *self, Seat *seat, PyObject *obs) {
     if (self->obs_kind == OBS_ARRAY && write_array(self, seat->index, obs)) return 0;
     if (self->obs_kind == OBS_INT && PyLong_CheckExact(obs)) {
-        ((int64_t *)self->obs)[seat->index] = PyLong_AsLongLong(obs);
-        if (!PyErr_Occurred()) return 0;
+        int64_t number = PyLong_AsLongLong(obs);
+        if (number != -1 || !PyErr_Occurred()) {
+            ((int64_t *)self->obs)[seat->index] = number;
+            return 0;
+        }
         PyErr_Clear();
     }
     PyObject *done = PyObject_CallMethodOneArg(seat->slot, self->s_put_obs, obs);

@@ -129,12 +129,13 @@ class EnvSlot:
             raise BadValueError("env.step() must return (obs, reward, terminated, truncated, info)")
         obs, reward, terminated, truncated, info = answer
         reward = _number(reward)
-        over = bool(terminated) or bool(truncated)
+        terminated, truncated = bool(terminated), bool(truncated)
+        over = terminated or truncated
         same_step = over and self._autoreset is Autoreset.SAME_STEP
         if not same_step:
             self.put_obs(obs)
         control.reward[i] = reward
-        control.terminated[i], control.truncated[i] = bool(terminated), bool(truncated)
+        control.terminated[i], control.truncated[i] = terminated, truncated
         control.running_return[i] += reward
         control.running_length[i] += 1
         bits = Attention.NONE
