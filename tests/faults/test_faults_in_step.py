@@ -36,7 +36,8 @@ def assert_facts(fault, kind, generation=1):
     assert fault.generation == generation
     assert fault.seed == SEED + GUILTY
     assert fault.last_action == actions_at(FAULT_STEP)[GUILTY]
-    assert fault.pid and fault.worker == 0
+    assert fault.pid
+    assert fault.worker == 0
 
 
 @pytest.mark.parametrize("fault", ENDS)

@@ -26,14 +26,15 @@ def test_worker_that_hangs_again_and_again_never_shifts_a_row():
 
 def test_first_ready_batches_go_on_without_the_hung_slot_and_stay_in_step():
     env = Fragile("hang_native", When("step", at=4, slots=(GUILTY,)))
-    referee, actions, meanwhile = Referee(4), actions_at(0).copy(), 0
+    referee, actions, meanwhile, back = Referee(4), actions_at(0).copy(), 0, False
     with pool_of(env, start_method="fork", batch_size=1, **deadlines("step")) as pool:
         referee.reset(pool.reset(seed=3))
         pool.send(actions)
-        while not of_kind(pool, FaultSeen) or not batch.valid[0] or batch.slots[0] != GUILTY:
+        while not back:
             batch = pool.recv()
             referee.step(actions, batch)
             meanwhile += int(batch.slots[0] > GUILTY)
+            back = bool(of_kind(pool, FaultSeen)) and batch.slots[0] == GUILTY and bool(batch.valid[0])
             actions[batch.slots] = (actions[batch.slots] + 1) % 7
             pool.send(actions[batch.slots], batch.slots)
     assert meanwhile > 100
@@ -42,14 +43,16 @@ def test_first_ready_batches_go_on_without_the_hung_slot_and_stay_in_step():
 def test_answer_that_comes_after_its_deadline_but_before_the_kill_is_no_answer_to_the_next_request():
     """The nap is over while the stack is being written: the deadline is missed, and the answer comes all the same."""
     env = Fragile("nap", When("step", at=3, slots=(GUILTY,)))
-    referee, step, end = Referee(4), 0, time.monotonic() + 10.0
+    referee, step, back, end = Referee(4), 0, False, time.monotonic() + 10.0
     with pool_of(env, start_method="fork", step_timeout_s=0.2) as pool:
         referee.reset(pool.reset(seed=3))
-        while not (told := of_kind(pool, FaultSeen)) or not batch.valid.all():
+        while not back:
             step += 1
-            referee.step(actions_at(step), batch := pool.step(actions_at(step)))
+            batch = pool.step(actions_at(step))
+            referee.step(actions_at(step), batch)
+            back = bool(of_kind(pool, FaultSeen)) and bool(batch.valid.all())
             assert time.monotonic() < end
-    assert [fault.kind for fault in told] == ["hung"]
+        assert [fault.kind for fault in of_kind(pool, FaultSeen)] == ["hung"]
 
 
 @pytest.mark.parametrize("asleep_s", [0.1, DEADLINE_S + 0.1])
@@ -64,7 +67,8 @@ def test_worker_that_is_stopped_and_goes_on_stays_in_step(asleep_s):
         os.kill(pid, signal.SIGCONT)
         referee.step(actions_at(1), pool.recv())
         for step in range(2, 12):
-            referee.step(actions_at(step), batch := pool.step(actions_at(step)))
+            batch = pool.step(actions_at(step))
+            referee.step(actions_at(step), batch)
     assert batch.valid.all()
 
 
