@@ -1,11 +1,12 @@
-"""The run that nothing disturbed, to compare the others with."""
+"""The run that nothing disturbed, to compare the others with; and programs that are ended with their test."""
 
 from __future__ import annotations
 
 import pytest
+from programs import Program, reap_orphans
 from scenes import film, pool_of
 
-from rookery.testing import CountingEnv
+from rookery.testing import CountingEnv, leftovers
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +19,21 @@ def undisturbed():
 def method(request):
     """The quick start methods; spawn has tests of its own."""
     return request.param
+
+
+@pytest.fixture
+def run_program(tmp_path):
+    """Starts programs; ends them however the test ends."""
+    started = []
+
+    def start(*command, cwd=None):
+        tmpdir = tmp_path / f"tmpdir-{len(started)}"
+        tmpdir.mkdir()
+        started.append(Program(command, tmpdir, cwd))
+        return started[-1]
+
+    yield start
+    for program in started:
+        program.kill()
+    leftovers.await_none(lambda: [what for program in started for what in program.left()], within_s=10.0)
+    reap_orphans()

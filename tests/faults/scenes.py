@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import time
 from dataclasses import dataclass, field
 
 import numpy as np
 
 import rookery
-from rookery.testing.counting import ACTIONS, Referee
+from rookery.spec.context import current_slot
+from rookery.testing.counting import ACTIONS, CountingEnv, Referee
 
 SLOTS, WORKERS = 4, 2
 GUILTY, FELLOW, OTHERS = 1, 0, (2, 3)
@@ -112,3 +114,35 @@ def bury(pids, within_s=5.0):
                 left -= {pid} if not os.path.exists(f"/proc/{pid}") else set()
         time.sleep(0.002)
     assert not left, f"{left} did not die"
+
+
+class Curious(CountingEnv):
+    """Tells where it lives, and how long its construction took by the machine's clock."""
+
+    def __init__(self, diary=None, construct_s=0.0):
+        super().__init__()
+        began = time.monotonic()
+        time.sleep(construct_s)
+        if diary is not None:
+            with open(diary, "a") as lines:
+                lines.write(f"{self.slot} {began} {time.monotonic()}\n")
+        self.place = current_slot()
+
+    def whereabouts(self):
+        return {
+            "pid": os.getpid(), "cwd": os.getcwd(), "tmpdir": tempfile.gettempdir(), "TMPDIR": os.environ["TMPDIR"],
+            "scratch": str(self.place.scratch), "launch_dir": str(self.place.launch_dir),
+            "group": os.getpgrp(), "generation": self.place.generation,
+        }  # fmt: skip
+
+
+def intervals(diary):
+    """(slot, began, ended) of every construction, by its beginning."""
+    with open(diary) as lines:
+        rows = [line.split() for line in lines]
+    return sorted(((int(slot), float(began), float(ended)) for slot, began, ended in rows), key=lambda row: row[1])
+
+
+def most_at_once(spans):
+    """The largest number of constructions that overlap."""
+    return max(sum(began <= at < ended for _, began, ended in spans) for _, at, _ in spans)
