@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import random
+import signal
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,11 @@ from rookery.pool.wiring import Wiring
 from rookery.spec.options import PoolOptions
 from rookery.spec.phase import Phase, Stage
 from rookery.spec.seat import WorkerSpec
-from rookery.supervise import host
+from rookery.supervise import descent, host
 from rookery.supervise.admission import Admission
 from rookery.supervise.budget import Backoff
 from rookery.supervise.child import DUMP_SIGNAL
-from rookery.supervise.children import Children, Report, end_group
+from rookery.supervise.children import Children, Report
 from rookery.supervise.exits import Ending
 from rookery.supervise.lockfile import LockFile
 from rookery.supervise.machine import NS, Command, Reading, State, WorkerMachine
@@ -55,6 +56,7 @@ class Crew:
         emit: Callable[[events.Event], None],
         describe: Callable[[int], tuple[int | None, Any]],
         spec: WorkerSpec,
+        lock: LockFile | None,
     ) -> None:
         self._wiring, self._options, self._children, self._clock = wiring, options, children, clock
         self._emit, self._describe, self._run_dir = emit, describe, run_dir
@@ -71,9 +73,9 @@ class Crew:
             )
             for worker in range(wiring.workers)
         ]
-        at_once = 1 if options.start_lock else options.start_concurrency or host.cores()
+        at_once = 1 if lock is not None else options.start_concurrency or host.cores()
         self._admission = Admission(at_once, options.start_delay_s)
-        self._lock = LockFile(options.start_lock) if options.start_lock else None
+        self._lock = lock
         self.ledger = Ledger(wiring.slots, options, emit)
         self.started_ns = clock.now_ns()
         self._happenings: list[Happening] = []
@@ -367,10 +369,10 @@ class Crew:
             self._lock.release()
 
     def _forget_processes(self) -> None:
-        """The keeper is gone, and its children with it; what they had started is ended here, as far as it is known."""
+        """The keeper is gone, and its children with it."""
         for member in self.members:
             if member.pid is not None:
-                end_group(member.pid)
+                descent.kill(member.pid, signal.SIGKILL, group=True)
             member.pid = None
 
     def kill_all(self) -> None:

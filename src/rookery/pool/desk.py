@@ -45,6 +45,7 @@ class Desk:
         self.life: npt.NDArray[np.uint8] = np.zeros(slots, np.uint8)
         self.verdict: npt.NDArray[np.uint8] = np.zeros(slots, np.uint8)
         self._renew: npt.NDArray[np.bool_] = np.zeros(slots, np.bool_)
+        self._owes_fault: npt.NDArray[np.bool_] = np.zeros(slots, np.bool_)
         self.troubled = False
 
     def ask(self, slots: Sequence[int]) -> list[Op]:
@@ -61,6 +62,9 @@ class Desk:
             return self._answer(slot, Verdict.FAULT, Op.NONE)
         if life is Life.FRESH and not owes_fault:
             return self._answer(slot, Verdict.RENEWED if self._renew[slot] else Verdict.FRESH, Op.RESET)
+        if life is Life.OUT and self._owes_fault[slot]:
+            self._owes_fault[slot] = False
+            return self._answer(slot, Verdict.FAULT, Op.NONE)
         return self._answer(slot, Verdict.WAITING, Op.NONE)
 
     def _answer(self, slot: int, verdict: Verdict, op: Op) -> Op:
@@ -91,7 +95,7 @@ class Desk:
         """The slot's episode is lost: a running one, or a fresh one that is answered and not yet handed out."""
         answered = self.life[slot] == Life.FRESH and self.verdict[slot] in (Verdict.FRESH, Verdict.RENEWED)
         if self.life[slot] == Life.LIVE or answered:
-            self.life[slot] = Life.LOST
+            self.life[slot], self._renew[slot] = Life.LOST, False
 
     def slot_broke(self, slot: int) -> None:
         """The slot's environment failed and its worker lives."""
@@ -113,10 +117,13 @@ class Desk:
                 self.life[slot] = Life.FRESH
                 self._renew[slot] = valid
 
-    def quarantine(self, slot: int) -> None:
-        """The slot stays out."""
+    def quarantine(self, slot: int, unanswered: bool) -> None:
+        """The slot stays out. A fault row that is still owed comes; an ``unanswered`` request becomes a waiting row."""
         self.troubled = True
+        self._owes_fault[slot] = self.life[slot] == Life.LOST
         self.life[slot] = Life.OUT
+        if unanswered and self.verdict[slot] != Verdict.FAULT:
+            self.verdict[slot] = Verdict.WAITING
 
     def handed_out(self, slots: npt.NDArray[np.int64], is_up: Iterable[bool]) -> list[int]:
         """These rows go to the learner: fresh ones are alive again, unless their worker died meanwhile.

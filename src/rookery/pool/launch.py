@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Set
 from pathlib import Path
 
@@ -61,6 +60,6 @@ class Launcher:
             keep_fds=self._wiring.fds_of(worker),
             scratch=scratch,
             log=str(log),
-            tag=f"{os.getpid()}:{id(self)}:{worker}:{generation}",
+            tag=f"{self._children.tag}:{worker}:{generation}",
             name=f"rookery-{worker}.{generation}",
         )

@@ -51,6 +51,7 @@ class Minder:
         self._plan, self._crew, self._caller, self._control, self._mail = plan, crew, caller, control, mail
         self._options, self._clock, self._log = options, clock, log
         self._next_step = Autoreset.parse(options.autoreset) is Autoreset.NEXT_STEP
+        self._group_of = {slot: g for g, slots in enumerate(plan.group_slots) for slot in slots}
         self.desk = Desk(plan.num_envs)
         self.sent_ns = np.zeros(len(plan.group_slots), np.int64)
         self.next_tick = self._next_limits = clock.now_ns() + TICK_NS
@@ -198,7 +199,7 @@ class Minder:
     def _quarantine_spent(self) -> None:
         for slot in self._crew.ledger.quarantined:
             if self.desk.life[slot] != Life.OUT:
-                self.desk.quarantine(slot)
+                self.desk.quarantine(slot, unanswered=self._caller.is_open(self._group_of[slot]))
                 self._control.op[slot] = Op.NONE
         for g, slots in enumerate(self._plan.group_slots):
             if self._crew.ledger.quarantined.issuperset(slots) and self._caller.is_open(g):

@@ -17,8 +17,8 @@ LOG_LIMIT_BYTES = 64 << 20
 def overdue(
     members: Iterable[Member], options: PoolOptions, now_ns: int, steps_of: Callable[[Member], int]
 ) -> tuple[int, str] | None:
-    """The first running worker past a limit, with the reason in words. One at a time: the others wait their turn."""
-    for member in members:
+    """The oldest running worker past a limit, with the reason in words. One at a time: the others wait their turn."""
+    for member in sorted(members, key=lambda member: member.ready_ns):
         if member.machine.state is State.RUNNING:
             reason = _reason(member, options, now_ns, steps_of(member) - member.steps_at_start)
             if reason:

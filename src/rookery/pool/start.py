@@ -10,6 +10,7 @@ Any failure on the way takes everything down again before it is raised.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import weakref
@@ -37,6 +38,7 @@ from rookery.spec.plan import Choice, Plan, choose_workers, make_plan
 from rookery.spec.seat import Hello, WorkerSpec
 from rookery.supervise import host
 from rookery.supervise.children import Children
+from rookery.supervise.lockfile import LockFile
 from rookery.transport.native import native_status
 
 PRELOAD = ("numpy", "gymnasium", "rookery.worker.main")
@@ -123,10 +125,15 @@ def _make_rig(order: Order, clock: Clock, describe: Describe) -> Rig:
         launch_dir=os.getcwd(),
     )
     run_dir = choose_run_dir(options)
+    lock = LockFile(options.start_lock) if options.start_lock else None
     host.allow_descriptors(2 * order.most_workers + 16)
-    wiring, log = Wiring(order.most_workers, order.num_envs), EventLog(options.sinks)
-    children = Children(options.start_method, wiring.shared_fds, (*PRELOAD, *options.preload), order.env)
-    crew = Crew(wiring, options, children, run_dir, clock, log.emit, describe, spec)
+    with contextlib.ExitStack() as undo:
+        wiring, log = Wiring(order.most_workers, order.num_envs), EventLog(options.sinks)
+        undo.callback(wiring.close)
+        children = Children(options.start_method, wiring.shared_fds, (*PRELOAD, *options.preload), order.env)
+        undo.callback(children.close, options.close_timeout_s)
+        crew = Crew(wiring, options, children, run_dir, clock, log.emit, describe, spec, lock)
+        undo.pop_all()
     return Rig(options, run_dir, wiring, log, children, crew)
 
 

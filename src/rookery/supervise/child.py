@@ -21,11 +21,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rookery.supervise.descent import CHILD_TAG
+
 DUMP_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR2
 """Asks a child for its stack; a real-time signal, because simulators use SIGUSR1 and SIGUSR2 themselves."""
-
-CHILD_TAG = "ROOKERY_CHILD"
-"""Environment variable that marks a child's descendants, so that those who left its group can still be found."""
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from typing import Any
 
 from rookery.errors import ConfigError, TransportError
 from rookery.supervise.child import ChildSpec
+from rookery.supervise.descent import CHILD_TAG, end_tagged, kill
 from rookery.supervise.exits import Ending
 
 KEEPER_START_S = 120.0
@@ -39,18 +41,11 @@ class Report:
     error: str = ""
 
 
-def end_group(pid: int) -> None:
-    """Kill what is left of a process group whose leader died unreaped by us."""
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
-
-
 class Children:
     """A keeper and its children."""
 
     def __init__(self, mode: str, keep_fds: Sequence[int], preload: Sequence[str], payload: Any) -> None:
+        self.tag = f"{os.getpid()}:{secrets.token_hex(4)}"
         self._mode, self._keep_fds, self._preload, self._payload = mode, list(keep_fds), list(preload), payload
         self._inbox = b""
         self._popen: subprocess.Popen[bytes] | None = None
@@ -94,7 +89,7 @@ class Children:
     def _exec(self, settings: Mapping[str, Any]) -> None:
         path = [os.path.abspath(entry) for entry in sys.path]
         code = f"import sys; sys.path[:] = {path!r}; from rookery.supervise.keeper import main; main(sys.argv[1:])"
-        environ = {**dict.fromkeys(THREAD_LIMITS, "1"), **os.environ}
+        environ = {**dict.fromkeys(THREAD_LIMITS, "1"), **os.environ, CHILD_TAG: self.tag}
         self._popen = subprocess.Popen(
             [sys.executable, "-c", code, json.dumps(settings)],
             pass_fds=[settings["channel_fd"], *self._keep_fds],
@@ -155,17 +150,18 @@ class Children:
             self._command(do="quit")
         except TransportError:
             pass
-        if self._wait_keeper(timeout_s) is None:
+        status = self._wait_keeper(timeout_s)
+        if status is None:
             self.kill_keeper()
+        elif os.WIFSIGNALED(status):
+            end_tagged(self.tag)  # somebody killed it before it could clean up
         self._channel.close()
 
     def kill_keeper(self) -> None:
-        """The last resort."""
-        try:
-            os.kill(self._pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        """The last resort. Children die with it; what these had started is ended by tag."""
+        kill(self._pid, signal.SIGKILL, group=False)
         self._wait_keeper(5.0)
+        end_tagged(self.tag)
 
     def restart(self) -> None:
         """A new keeper after the old one was lost."""

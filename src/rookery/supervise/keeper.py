@@ -31,14 +31,8 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rookery.supervise.child import (
-    CHILD_TAG,
-    PR_SET_CHILD_SUBREAPER,
-    ChildSpec,
-    close_all_but,
-    live,
-    prctl,
-)
+from rookery.supervise.child import PR_SET_CHILD_SUBREAPER, ChildSpec, close_all_but, live, prctl
+from rookery.supervise.descent import CHILD_TAG, children_of_self, kill, name_of, tag_of
 
 SWEEP_LIMIT_S = 2.0
 """How long the keeper tries to end every last descendant before it leaves; SIGKILL normally takes milliseconds."""
@@ -155,7 +149,7 @@ class Keeper:
     def _signal(self, key: int, number: int, group: bool) -> None:
         for pid, spec in self._children.items():
             if spec.key == key:
-                _kill(pid, number, group)
+                kill(pid, number, group)
 
     # ---- deaths ---------------------------------------------------------------------------------------------------
 
@@ -168,7 +162,7 @@ class Keeper:
             if found not in self._children:
                 os.waitpid(found, 0)  # an adopted orphan
                 continue
-            _kill(found, signal.SIGKILL, group=True)
+            kill(found, signal.SIGKILL, group=True)
             _, status, usage = os.wait4(found, 0)
             spec = self._children.pop(found)
             self._dead |= {spec.tag, spec.name}
@@ -188,16 +182,16 @@ class Keeper:
 
         A program they started carries the tag in its environment; a mere fork carries the child's name.
         """
-        for pid in _children_of_self() if self._dead else ():
-            if pid not in self._children and not self._dead.isdisjoint({_tag_of(pid), _name_of(pid)}):
-                _kill(pid, signal.SIGKILL, group=False)
+        for pid in children_of_self() if self._dead else ():
+            if pid not in self._children and not self._dead.isdisjoint({tag_of(pid), name_of(pid)}):
+                kill(pid, signal.SIGKILL, group=False)
 
     def sweep(self) -> None:
         """End everything below this process, then remove what was to be removed."""
         deadline = time.monotonic() + SWEEP_LIMIT_S
         while time.monotonic() < deadline:
-            for pid in [*self._children, *_children_of_self()]:
-                _kill(pid, signal.SIGKILL, group=pid in self._children)
+            for pid in [*self._children, *children_of_self()]:
+                kill(pid, signal.SIGKILL, group=pid in self._children)
             try:
                 pid, _ = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
@@ -213,49 +207,6 @@ class Keeper:
             self._channel.sendall(json.dumps({"event": event, **facts}).encode() + b"\n")
         except OSError:
             pass  # the parent is gone; the poll will say so
-
-
-def _kill(pid: int, number: int, group: bool) -> None:
-    try:
-        if group:
-            os.killpg(pid, number)
-        else:
-            os.kill(pid, number)
-    except ProcessLookupError:
-        if group and number == signal.SIGKILL:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)  # killed before it could become a group of its own
-    except PermissionError:
-        pass
-
-
-def _children_of_self() -> list[int]:
-    """Direct children, adopted ones included."""
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children") as children:
-            return [int(pid) for pid in children.read().split()]
-    except OSError:
-        return []
-
-
-def _name_of(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/comm") as comm:
-            return comm.read().strip()
-    except OSError:
-        return ""
-
-
-def _tag_of(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as environ:
-            for entry in environ.read().split(b"\0"):
-                name, _, value = entry.partition(b"=")
-                if name == CHILD_TAG.encode():
-                    return value.decode(errors="replace")
-    except OSError:
-        pass
-    return ""
 
 
 def keep(
