@@ -46,6 +46,7 @@ def _nothing_is_left_behind(request, _one_place_for_everything):
     descriptors = len(_own_descriptors())
     segments, directories = leftovers.segments(), leftovers.directories(tempfile.gettempdir())
     yield
+    request.node.funcargs.clear()  # a closed pool that a fixture gave keeps its memory mapped while it is referenced
 
     def left():
         yield from (str(process) for process in leftovers.descendants() if process.pid not in processes)

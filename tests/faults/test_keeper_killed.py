@@ -64,11 +64,11 @@ def test_keeper_killed_again_and_again_is_replaced_each_time():
 
 def test_lost_keeper_raises_when_asked_to():
     with pool_of(CountingEnv, start_method="fork", on_fault="raise") as pool:
-        pool.reset(seed=SEED)
+        referee = Referee(4)
+        referee.reset(pool.reset(seed=SEED))
         kill_keeper(pool)
         with pytest.raises(rookery.WorkerCrashedError, match="keeper"):
-            for step in range(1, 100):
-                pool.step(actions_at(step))
+            go_on(pool, referee, first=1)
 
 
 @pytest.mark.parametrize("fault", ["have_child", "have_daemon"])

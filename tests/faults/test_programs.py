@@ -35,7 +35,8 @@ LONG = """
 import sys, rookery
 from rookery.testing import Fragile, When
 
-pool = rookery.Pool(Fragile(FAULT, When("close", once=sys.argv[1])), 4, workers=2, close_timeout_s=LIMIT, start_method=METHOD)
+env = Fragile(FAULT, When("close", once=sys.argv[1]))
+pool = rookery.Pool(env, 4, workers=2, close_timeout_s=LIMIT, start_method=METHOD)
 try:
     pool.reset(seed=0)
     print("up", flush=True)

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from functools import partial
+from itertools import pairwise
 
 import pytest
 from scenes import Curious, intervals, most_at_once, of_kind, pool_of
@@ -51,7 +52,7 @@ def test_restarts_keep_to_the_same_limit(tmp_path):
 def test_pause_between_two_starts_is_kept():
     with pool_of(CountingEnv, num_envs=3, workers=3, start_method="fork", start_delay_s=0.2) as pool:
         times = sorted(event.at_s for event in of_kind(pool, WorkerSpawned))
-    assert all(later - earlier > 0.15 for earlier, later in zip(times, times[1:], strict=False))
+    assert all(later - earlier > 0.15 for earlier, later in pairwise(times))
 
 
 def test_start_lock_keeps_constructions_of_two_pools_apart(tmp_path):
