@@ -1,0 +1,52 @@
+"""Numbers that Python and C both name are the same numbers."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import rookery
+from rookery.spec.autoreset import Autoreset
+from rookery.spec.phase import Attention, Op, Phase
+from rookery.transport import control
+from rookery.worker import loop
+
+PACKAGE = Path(rookery.__file__).parent
+SOURCES = [PACKAGE / "transport" / "bell.h", PACKAGE / "worker" / "_native.c"]
+IN_PYTHON = {
+    **{f"PHASE_{phase.name}": int(phase) for phase in Phase},
+    **{f"OP_{op.name}": int(op) for op in Op},
+    **{f"ATTENTION_{name}": getattr(Attention, name) for name in ("MAIL", "ENDED", "FAULT")},
+    **{mode.name: int(mode) for mode in Autoreset},
+    **{name: value for name, value in vars(control).items() if name.isupper()},
+    **{name: value for name, value in vars(loop).items() if name.startswith("OBS_")},
+}
+ONLY_IN_C = {"MAX_BUFFERS", "MAX_DIMS", "OBS_PYTHON"}
+
+
+def named_in_c():
+    for source in SOURCES:
+        text = source.read_text()
+        for body in re.findall(r"enum\s*\{([^}]*)\}", text):
+            yield from re.findall(r"(\w+)\s*=\s*(\d+)", body)
+        yield from re.findall(r"#define (WORDS) (\d+)", text)
+
+
+@pytest.mark.parametrize(("name", "value"), sorted(named_in_c()))
+def test_a_name_means_the_same_number_in_both_languages(name, value):
+    if name not in ONLY_IN_C:
+        assert IN_PYTHON[name] == int(value)
+
+
+def test_the_lines_of_the_control_segment_are_cache_lines():
+    layout = control.control_layout(workers=3, slots=5)
+    offsets = dict(zip((field.name for field in layout.fields), layout.offsets, strict=True))
+    fields = {field.name: field for field in layout.fields}
+    for name in ("parent", "to_worker", "from_worker", "since_ns", "group"):
+        assert offsets[name] % 64 == 0
+        assert fields[name].nbytes % 64 == 0, f"one writer of {name} would share a line with another"
+
+
+def test_every_field_of_the_control_segment_has_a_typed_name():
+    declared = set(control.Control.__annotations__)
+    assert declared == {field.name for field in control.control_layout(1, 1).fields}
