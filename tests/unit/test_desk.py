@@ -165,7 +165,7 @@ def test_a_renewed_slot_that_met_trouble_begins_with_a_masked_row(desk, trouble)
 def test_a_quarantined_slot_is_never_asked_again_and_always_masked(desk):
     desk.ask([0, 1])
     desk.slot_broke(0)
-    desk.quarantine(0)
+    desk.quarantine(0, unanswered=False)
     assert hand_out(desk) == ([True, False], [0])
     desk.renew([0, 1], valid=True)
     for _ in range(3):
@@ -178,9 +178,17 @@ def test_a_quarantined_slot_is_never_asked_again_and_always_masked(desk):
 
 def test_the_episode_of_a_slot_that_is_quarantined_while_idle_still_ends_with_a_fault_row(desk):
     desk.worker_died([], [], [0, 1])
-    desk.quarantine(0)
+    desk.quarantine(0, unanswered=False)
     desk.ask([0, 1])
     assert hand_out(desk) == ([True, True], [0, 1])
+
+
+@pytest.mark.parametrize("valid", [True, False])
+def test_a_slot_that_is_quarantined_before_its_reset_was_answered_shows_no_row_of_an_environment(desk, valid):
+    desk.renew([0], valid=valid)
+    desk.ask([0, 1])
+    desk.quarantine(0, unanswered=True)
+    assert hand_out(desk) == ([True, False], [])
 
 
 def test_slots_that_are_back_after_a_fault_are_told_and_renewed_ones_are_not(desk):
