@@ -13,7 +13,12 @@ HEADERS = ["src/rookery/transport/bell.h"]
 def native(name: str, source: str) -> Extension:
     """An extension that may fail to build without failing the installation."""
     return Extension(
-        name, [source], depends=HEADERS, include_dirs=["src/rookery/transport"], extra_compile_args=["-O2"], optional=True
+        name,
+        [source],
+        depends=HEADERS,
+        include_dirs=["src/rookery/transport"],
+        extra_compile_args=["-O2"],
+        optional=True,
     )
 
 

@@ -22,9 +22,7 @@ class Episodes:
         return len(self.slots)
 
 
-NO_EPISODES = Episodes(
-    np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.int64), np.zeros(0, np.float64)
-)
+NO_EPISODES = Episodes(np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.int64), np.zeros(0, np.float64))
 
 
 @dataclass(frozen=True, slots=True)

@@ -303,10 +303,18 @@ class Crew:
         seed, action = self._describe(culprit) if culprit is not None else (None, None)
         slots = tuple(s for s in member.slots if s not in self.ledger.quarantined)
         return evidence.Scene(
-            member.index, member.machine.generation, member.pid, slots, culprit, phase, seed,
-            action if phase is Phase.STEP else None, self._launcher.log_of(member.index), member.log_from,
+            member.index,
+            member.machine.generation,
+            member.pid,
+            slots,
+            culprit,
+            phase,
+            seed,
+            action if phase is Phase.STEP else None,
+            self._launcher.log_of(member.index),
+            member.log_from,
             self._options.run_dir is not None,
-        )  # fmt: skip
+        )
 
     def slot_scene(self, slot: int) -> evidence.Scene:
         """The scene of a fault that the worker survived."""
@@ -390,7 +398,9 @@ class Crew:
         if rss and member.pid:
             rss_bytes = host.resident_bytes(member.pid)
         return {
-            "worker": member.index, "slots": member.slots, "generation": member.machine.generation,
-            "pid": member.pid, "rss_bytes": rss_bytes,
-        }  # fmt: skip
-
+            "worker": member.index,
+            "slots": member.slots,
+            "generation": member.machine.generation,
+            "pid": member.pid,
+            "rss_bytes": rss_bytes,
+        }

@@ -69,9 +69,7 @@ class Gatherer:
         episodes = self._episodes(slots, terminated | truncated) if attention & Attention.ENDED else NO_EPISODES
         return Batch(obs, reward, terminated, truncated, valid, slots, infos, episodes)
 
-    def careful(
-        self, slots: Slots, attention: int, masked: Mask, silent: Mask, faults: Mapping[int, Fault]
-    ) -> Batch:
+    def careful(self, slots: Slots, attention: int, masked: Mask, silent: Mask, faults: Mapping[int, Fault]) -> Batch:
         """These slots, some of them perhaps masked.
 
         ``masked`` rows carry no true transition, ``silent`` ones not even an info; ``faults`` maps slots to what broke

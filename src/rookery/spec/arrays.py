@@ -163,4 +163,3 @@ def checked_leaf(leaf: Leaf, value: Any, check: str) -> npt.NDArray[Any]:
             worst = np.asarray(array)[outside].flat[0]
             raise BadValueError(f"{leaf.name}: value {worst} lies outside the declared bounds")
     return array
-

@@ -106,9 +106,17 @@ class Worker:
             slot.attach(self._data, arrays, self._spec.check, autoreset)
         groups = {g: [self._slots[s] for s in slots if s in self._slots] for g, slots in self._groups.items()}
         make_loop(
-            self._control, self._seat.worker, self._stamp, groups, self._data, arrays, self._spec.check, autoreset,
-            self._bell, self._parent_bell,
-        ).serve()  # fmt: skip
+            self._control,
+            self._seat.worker,
+            self._stamp,
+            groups,
+            self._data,
+            arrays,
+            self._spec.check,
+            autoreset,
+            self._bell,
+            self._parent_bell,
+        ).serve()
 
     def close(self) -> None:
         """Close the environments."""
@@ -156,9 +164,14 @@ class Worker:
         if spec.digest and self._data.layout.digest != spec.digest:
             raise ValueError(f"the environment now has other spaces than at the pool's start: {env.observation_space}")
         hello = Hello(
-            env.observation_space, env.action_space, dict(getattr(env, "metadata", None) or {}),
-            getattr(env, "render_mode", None), getattr(env, "spec", None), self._data.layout.digest, measured,
-        )  # fmt: skip
+            env.observation_space,
+            env.action_space,
+            dict(getattr(env, "metadata", None) or {}),
+            getattr(env, "render_mode", None),
+            getattr(env, "spec", None),
+            self._data.layout.digest,
+            measured,
+        )
         self._tell(Stage.HELLO, hello)
 
     def _await_go(self) -> Mapping[int, tuple[int, ...]]:
@@ -180,4 +193,3 @@ class Worker:
         window = self._mail.worker_window(self._seat.worker)
         self._stamp.reach(stage, None if letter is None else self._mail.put(window, TO_PARENT, letter))
         self._parent_bell.ring()
-
