@@ -64,9 +64,18 @@ def test_any_smaller_batch_works_without_naming_groups(num_envs, workers, batch_
     assert {len(slots) for slots in plan.group_slots} == {1}, "truly the first that are ready"
 
 
-@given(COUNTS, COUNTS, COUNTS, COUNTS)
-def test_the_advice_of_a_refused_batch_size_works(num_envs, workers, groups, batch_size):
-    assume(workers <= num_envs and batch_size <= num_envs)
+@st.composite
+def smaller_batches_of_larger_groups(draw):
+    """Numbers that are often refused: groups of more than one slot, and a batch that need not be made of them."""
+    num_envs = draw(st.integers(4, 40))
+    workers = draw(st.integers(1, num_envs // 2))
+    groups = draw(st.integers(1, num_envs // workers - 1))
+    return num_envs, workers, groups, draw(st.integers(1, num_envs - 1))
+
+
+@given(smaller_batches_of_larger_groups())
+def test_the_advice_of_a_refused_batch_size_works(numbers):
+    num_envs, workers, groups, batch_size = numbers
     assume(possible_plan(num_envs, workers, groups, batch_size) is None)
     with pytest.raises(ConfigError, match=f"batch_size={batch_size}") as refusal:
         make_plan(num_envs, workers, groups, batch_size)
