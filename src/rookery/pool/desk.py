@@ -104,6 +104,11 @@ class Desk:
         self.verdict[slot] = Verdict.WAITING if fresh else Verdict.FAULT
         self.life[slot], self._renew[slot] = Life.FRESH, False
 
+    def never_true(self, slot: int) -> None:
+        """A quarantined slot's environment had failed before its worker died: its answer is no true row."""
+        if self.verdict[slot] == Verdict.TRUE:
+            self.verdict[slot] = Verdict.FAULT
+
     def wait_longer(self, slots: Iterable[int]) -> None:
         """A synchronous batch goes on without these; what follows a waiting row is no true transition."""
         for slot in slots:

@@ -179,7 +179,11 @@ class Minder:
 
     def slot_broke(self, slot: int, now: int) -> None:
         """An environment raised or returned bad data; its worker lives and will build it anew at the next reset."""
-        if self.desk.life[slot] == Life.OUT or self._control.op[slot] == Op.NONE:
+        if self.desk.life[slot] == Life.OUT:
+            self.desk.never_true(slot)
+            self._control.status[slot] = Status.OK
+            return
+        if self._control.op[slot] == Op.NONE:
             return
         words = self._mail.get(slot, TO_PARENT, int(self._control.mail_bytes[slot]))
         kind = "bad_data" if self._control.status[slot] == Status.BAD_DATA else "raised"
