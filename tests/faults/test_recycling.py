@@ -38,12 +38,12 @@ def assert_never_two_at_once(pool):
 
 
 @pytest.mark.parametrize("limit", [{"max_steps": 50}, {"max_age_s": 0.3}], ids=["steps", "age"])
-def test_worker_past_its_limit_is_replaced_and_the_learner_sees_only_true_rows(limit):
+def test_worker_past_its_limit_is_replaced_and_the_learner_loses_a_row_per_slot_at_most(limit):
     referee = Referee(4)
     with pool_of(partial(CountingEnv, EPISODE), start_method="fork", restart_wait_s=5.0, **limit) as pool:
         referee.reset(pool.reset(seed=SEED))
         step_until_recycled(pool, referee, times=1)
-        assert referee.masked_rows == 0
+        assert referee.masked_rows <= 2 * len(of_kind(pool, WorkerRecycled))
         assert not of_kind(pool, FaultSeen)
         assert_never_two_at_once(pool)
         assert {event.expected for event in of_kind(pool, WorkerExited)} == {True}

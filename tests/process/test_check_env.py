@@ -1,0 +1,205 @@
+"""``check_env``: what an author learns about an environment before a training run does."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import threading
+import time
+
+import gymnasium
+import numpy as np
+import pytest
+
+import rookery
+from rookery.testing import CountingEnv, Fragile, When, check_env
+from rookery.testing.counting import next_row
+
+QUICK = {"steps": 40, "start_methods": ("fork",)}
+
+
+class Chance(CountingEnv):
+    """Draws from a generator that nobody seeds."""
+
+    def step(self, action):
+        obs, reward, *rest = super().step(action)
+        return obs, reward + random.random(), *rest
+
+
+class ForgetsToReseed(CountingEnv):
+    """Its first episode depends on the seed, later ones on what happened before."""
+
+    lives = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.lives += 1
+        return super().reset(seed=(seed or 0) + self.lives)
+
+
+class Shared(CountingEnv):
+    """All copies of a process count together."""
+
+    row = None
+
+    def reset(self, *, seed=None, options=None):
+        Shared.row, info = super().reset(seed=seed, options=options)
+        return Shared.row, info
+
+    def step(self, action):
+        Shared.row = next_row(Shared.row, int(action))
+        return Shared.row, 0.0, False, False, {}
+
+
+class Reusing(CountingEnv):
+    """Returns one buffer again and again."""
+
+    def reset(self, *, seed=None, options=None):
+        row, info = super().reset(seed=seed, options=options)
+        self._buffer = row.copy()
+        return self._buffer, info
+
+    def step(self, action):
+        row, *rest = super().step(action)
+        self._buffer[:] = row
+        return self._buffer, *rest
+
+
+class Outside(CountingEnv):
+    """Observes what its space does not hold."""
+
+    def __init__(self):
+        super().__init__()
+        self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (6,), np.float64)
+
+
+class Single(CountingEnv):
+    """Cannot be there twice in one process."""
+
+    there = False
+
+    def __init__(self):
+        assert not Single.there, "only one at a time"
+        Single.there = True
+        super().__init__()
+
+    def close(self):
+        Single.there = False
+
+
+class Leaving(CountingEnv):
+    """Its player goes on after close."""
+
+    def __init__(self):
+        super().__init__()
+        self.player = subprocess.Popen(["sleep", "3600"])
+
+
+class Large(CountingEnv):
+    """Needs memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.world = np.ones(4 << 20)
+
+
+class Slow(CountingEnv):
+    """A hundred steps a second."""
+
+    def step(self, action):
+        time.sleep(0.01)
+        return super().step(action)
+
+
+def test_good_environment_is_told_to_be_good_with_every_start_method():
+    report = check_env("CartPole-v1", steps=100)
+    assert report.env == "CartPole-v1"
+    assert report.deterministic
+    assert report.first_difference is None
+    assert report.isolated
+    assert report.picklable
+    assert not report.reuses_buffer
+    assert report.fork_safe == {"forkserver": None, "fork": None, "spawn": None}
+    assert report.findings == ()
+    assert report.steps_per_s > 100
+    assert report.on_fault.startswith("'cut'; and it replays exactly")
+
+
+@pytest.mark.parametrize(
+    ("env", "difference"),
+    [(Chance, "reward of row 1"), (ForgetsToReseed, "observation of row 0")],
+    ids=["chance", "reseed"],
+)
+def test_environment_that_is_not_repeatable_is_told_where_it_differs_first(env, difference):
+    report = check_env(env, **QUICK)
+    assert not report.deterministic
+    assert report.first_difference.startswith(difference)
+    assert "would differ" in report.on_fault
+
+
+def test_copies_that_disturb_each_other_are_found():
+    report = check_env(Shared, **QUICK)
+    assert report.deterministic
+    assert not report.isolated
+
+
+def test_environment_that_can_be_there_only_once_is_found():
+    report = check_env(Single, **QUICK)
+    assert not report.isolated
+    assert any("give every slot its own worker" in finding for finding in report.findings)
+
+
+def test_reused_buffer_is_found():
+    report = check_env(Reusing, **QUICK)
+    assert report.reuses_buffer
+    assert report.deterministic
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        (Outside, "not in observation_space"),
+        (Fragile("info_not_dict", When("step", again=True)), "info is a list"),
+        (Leaving, "close() leaves a process"),
+    ],
+    ids=["space", "info", "process"],
+)
+def test_what_an_author_should_mend_is_a_finding(env, words):
+    assert any(words in finding for finding in check_env(env, **QUICK).findings)
+
+
+def test_factory_that_cannot_be_pickled_is_found_and_tried_by_fork_alone():
+    lock = threading.Lock()
+
+    def make():
+        assert lock is not None
+        return CountingEnv()
+
+    report = check_env(make, steps=20, start_methods=("forkserver", "fork"))
+    assert not report.picklable
+    assert report.fork_safe["fork"] is None
+    assert "cannot be sent to a worker" in report.fork_safe["forkserver"]
+
+
+def test_speed_and_memory_of_one_copy_are_measured():
+    assert 1 < check_env(Slow, **QUICK).steps_per_s < 101
+    large = check_env(Large, **QUICK).rss_bytes_per_copy
+    assert 30 << 20 < large < 50 << 20
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        ("segfault", rookery.WorkerCrashedError),
+        ("raise_error", rookery.EnvRaisedError),
+        ("hang_native", rookery.WorkerHungError),
+    ],
+)
+def test_environment_that_breaks_under_examination_ends_as_a_typed_error(fault, error):
+    with pytest.raises(error):
+        check_env(Fragile(fault, When("step", at=5, generations=None)), timeout_s=0.7, **QUICK)
+
+
+def test_environment_that_cannot_be_built_ends_as_a_start_error_with_its_traceback():
+    with pytest.raises(rookery.WorkerStartError) as caught:
+        check_env(Fragile("raise_error", When("construct")), **QUICK)
+    assert "the zoo raised this on purpose" in caught.value.fault.traceback

@@ -1,0 +1,70 @@
+"""The fixture that fails whoever leaves something behind really does: a small session that leaks in every way."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CONFTEST = Path(__file__).parent.parent / "conftest.py"
+
+LEAKS = """
+import os, signal, subprocess, tempfile
+import pytest
+from rookery.testing import leftovers
+
+held = []
+
+@pytest.fixture(scope="module", autouse=True)
+def _end():
+    yield
+    for process in leftovers.descendants():
+        os.kill(process.pid, signal.SIGKILL)
+        os.waitpid(process.pid, 0)
+    for process in held:
+        process.returncode = 0
+
+def test_process():
+    held.append(subprocess.Popen(["sleep", "600"]))
+
+def test_zombie():
+    held.append(subprocess.Popen(["true"]))
+
+def test_orphan():
+    subprocess.run(["sh", "-c", "sleep 600 &"])
+
+def test_directory():
+    os.mkdir(os.path.join(tempfile.gettempdir(), "rookery-1-left"))
+
+def test_descriptor():
+    os.open("/dev/null", os.O_RDONLY)
+
+def test_segment():
+    open("/dev/shm/rookery-leak-test", "w").close()
+
+def test_nothing():
+    os.unlink("/dev/shm/rookery-leak-test")
+    process = subprocess.Popen(["true"])
+    process.wait()
+"""
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+    place = tmp_path_factory.mktemp("leaks")
+    (place / "conftest.py").write_text(CONFTEST.read_text().replace("GRACE_S = 2.0", "GRACE_S = 0.2"))
+    (place / "test_leaks.py").write_text(LEAKS)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rE", "--tb=no", str(place)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=place, check=False).stdout
+
+
+@pytest.mark.parametrize("what", ["process", "zombie", "orphan", "directory", "descriptor", "segment"])
+def test_leak_of_each_kind_fails_the_test_that_left_it(what, outcome):
+    assert f"ERROR test_leaks.py::test_{what} - AssertionError: left behind" in outcome
+
+
+def test_clean_test_passes(outcome):
+    assert "test_nothing" not in outcome
+    assert "7 passed, 6 errors" in outcome
