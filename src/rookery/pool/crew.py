@@ -355,10 +355,12 @@ class Crew:
     # ---- the end ----------------------------------------------------------------------------------------------------
 
     def stop_all(self) -> None:
-        """Ask every worker to close."""
+        """Ask every worker to close; one that is still starting has nothing to lose and does not listen yet."""
         for member in self.members:
             self._wiring.control.to_worker[member.index, TO_STOP] = 1
             self._wiring.bells[member.index].ring()
+            if member.machine.state is State.STARTING and member.stage is Stage.NONE:
+                self._children.kill(member.index)
 
     def living(self) -> set[int]:
         """Workers whose process is not reaped."""
