@@ -359,7 +359,7 @@ class Crew:
         for member in self.members:
             self._wiring.control.to_worker[member.index, TO_STOP] = 1
             self._wiring.bells[member.index].ring()
-            if member.machine.state is State.STARTING and member.stage is Stage.NONE:
+            if member.stage is Stage.NONE and member.machine.is_alive:
                 self._children.kill(member.index)
 
     def living(self) -> set[int]:
