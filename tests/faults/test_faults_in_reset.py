@@ -116,3 +116,25 @@ def test_episode_after_a_cut_begins_with_a_first_row():
     (t, slot, _), *_ = seen.faults()
     fresh = seen.batches[t + 1]
     assert (slot, fresh.obs[slot, STEP], fresh.obs[slot, EPISODE]) == (GUILTY, 0, 1)
+
+
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step", "disabled"])
+def test_slot_whose_episode_ended_under_its_neighbours_crash_goes_on_like_every_other(autoreset):
+    with pool_of(EndsBesideACrash(), num_envs=2, workers=1, start_method="fork", autoreset=autoreset) as pool:
+        pool.reset(seed=SEED)
+        cut = pool.step([0, 0])
+        assert cut.truncated.all()
+        assert not cut.valid.any()
+        fresh = pool.step([0, 0])
+        assert not fresh.valid.any()
+        assert fresh.obs[:, STEP].tolist() == [0, 0]
+        assert pool.step([0, 0]).valid.all()
+
+
+class EndsBesideACrash:
+    """Slot 0 ends its first episode in the very step in which slot 1 crashes."""
+
+    def __call__(self):
+        env = Fragile("segfault", When("step", slots=(GUILTY,)))()
+        env._episode_steps = 1 if env.slot == FELLOW and env._place.generation == 1 else 0
+        return env

@@ -88,8 +88,10 @@ class Littering:
 
 
 def test_run_directory_of_the_user_keeps_its_logs_and_loses_its_scratch(tmp_path):
+    (tmp_path / "run").mkdir(mode=0o755)
     with pool_of(Fragile("flood", When("construct")), start_method="fork", run_dir=tmp_path / "run") as pool:
         pool.reset(seed=SEED)
+        assert stat.S_IMODE(os.stat(tmp_path / "run" / "scratch").st_mode) == 0o700
     kept = {path.name for path in (tmp_path / "run").iterdir()}
     assert kept == {"events.jsonl", "worker-0.log", "worker-1.log"}
     assert (tmp_path / "run" / "worker-0.log").read_text().startswith("x" * 1023)
