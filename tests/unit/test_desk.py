@@ -145,6 +145,17 @@ def test_a_reset_after_a_fault_owes_nothing_more(desk):
     assert hand_out(desk) == ([False, False], [])
 
 
+def test_a_renewed_slot_whose_worker_died_after_answering_begins_with_a_masked_row(desk):
+    desk.renew([0, 1], valid=True)
+    desk.ask([0, 1])
+    desk.worker_died([], [], [0, 1])
+    assert hand_out(desk) == ([False, False], [])
+    desk.ask([0, 1])
+    assert hand_out(desk) == ([True, True], [0, 1])
+    desk.ask([0, 1])
+    assert hand_out(desk) == ([True, True], [])
+
+
 @pytest.mark.parametrize("trouble", ["wait", "break", "neighbour dies"])
 def test_a_renewed_slot_that_met_trouble_begins_with_a_masked_row(desk, trouble):
     desk.renew([0], valid=True)

@@ -120,36 +120,38 @@ class Desks(RuleBasedStateMachine):
 
     # ---- rules -------------------------------------------------------------------------------------------------------
 
-    def idle(self, group):
-        return group not in self.open and group not in self.answered
+    def idle(self):
+        return sorted(set(GROUPS) - self.open - self.answered)
 
-    @rule(group=st.sampled_from(sorted(GROUPS)))
-    def send_if_idle(self, group):
-        if self.idle(group):
-            self.send(group)
+    def held(self, up):
+        return [group for group in sorted(self.open) if self.up[WORKER_OF[group]] is up]
 
-    @rule(group=st.sampled_from(sorted(GROUPS)), broken=st.sets(st.sampled_from(SLOTS), max_size=2))
-    def serve_if_asked(self, group, broken):
-        if group in self.open and self.up[WORKER_OF[group]]:
-            self.serve(group, broken)
+    @precondition(lambda self: self.idle())
+    @rule(data=st.data())
+    def send_one(self, data):
+        self.send(data.draw(st.sampled_from(self.idle())))
 
-    @rule(group=st.sampled_from(sorted(GROUPS)), quarantine=st.booleans())
-    def hand_out_if_answered(self, group, quarantine):
-        if group in self.answered:
-            self.hand_out(group, quarantine)
+    @precondition(lambda self: self.held(up=True))
+    @rule(data=st.data(), broken=st.sets(st.sampled_from(SLOTS), max_size=2))
+    def serve_one(self, data, broken):
+        self.serve(data.draw(st.sampled_from(self.held(up=True))), broken)
+
+    @precondition(lambda self: self.answered)
+    @rule(data=st.data(), quarantine=st.booleans())
+    def hand_out_one(self, data, quarantine):
+        self.hand_out(data.draw(st.sampled_from(sorted(self.answered))), quarantine)
 
     @rule(worker=st.sampled_from([0, 1]), quarantined=st.none() | st.sampled_from(SLOTS))
     def worker_dies(self, worker, quarantined):
-        if not self.up[worker]:
-            return
+        self.up[worker] = True  # so that every draw kills somebody
         self.take_down(worker)
         group = next((g for g in GROUPS_OF[worker] if quarantined in GROUPS[g]), None)
         if group is not None and self.desk.life[quarantined] != Life.OUT and self.slots[quarantined].answer != "broke":
             self.desk.quarantine(quarantined, unanswered=group in self.open)
             self.ops[quarantined] = Op.NONE
-            for group in self.open & set(GROUPS_OF[worker]):
-                if all(self.desk.life[slot] == Life.OUT for slot in GROUPS[group]):
-                    self.settle(group)
+            for other in self.open & set(GROUPS_OF[worker]):
+                if all(self.desk.life[slot] == Life.OUT for slot in GROUPS[other]):
+                    self.settle(other)
 
     def take_down(self, worker):
         self.up[worker] = False
@@ -165,13 +167,15 @@ class Desks(RuleBasedStateMachine):
         self.open.remove(group)
         self.answered.add(group)
 
-    @rule(worker=st.sampled_from([0, 1]))
-    def worker_comes_up(self, worker):
-        self.up[worker] = True
+    @precondition(lambda self: not all(self.up.values()))
+    @rule()
+    def workers_come_up(self):
+        self.up = {0: True, 1: True}
 
-    @rule(group=st.sampled_from(sorted(GROUPS)))
-    def batch_cannot_wait_longer(self, group):
-        if group in self.open and not self.up[WORKER_OF[group]]:
+    @precondition(lambda self: self.held(up=False))
+    @rule()
+    def batch_cannot_wait_longer(self):
+        for group in self.held(up=False):
             self.desk.wait_longer(GROUPS[group])
             self.settle(group)
 
@@ -217,7 +221,7 @@ class Desks(RuleBasedStateMachine):
         self.up = {0: True, 1: True}
         for _ in range(4):
             for group in GROUPS:
-                if self.idle(group):
+                if group in self.idle():
                     self.send(group)
                 if group in self.open:
                     self.serve(group)

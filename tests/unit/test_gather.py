@@ -212,6 +212,7 @@ def test_the_fault_row_is_truncated_and_names_its_fault(slab):
     assert batch.truncated.tolist() == [True, True]
     assert batch.infos["fault"].tolist() == [None, FAULT]
     assert batch.infos["_fault"].tolist() == [False, True]
+    assert batch.episodes.slots.tolist() == [2], "a cut episode has no return"
 
 
 def test_faults_are_told_even_if_nobody_has_mail(slab):

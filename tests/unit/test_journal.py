@@ -35,6 +35,13 @@ def test_no_restart_ever_repeats_a_seed():
     assert len(set(seeds)) == len(seeds)
 
 
+def test_slots_that_were_given_the_same_seed_go_different_ways_after_a_restart():
+    journal = Journal(SLOTS)
+    for slot in range(SLOTS):
+        journal.begin(slot, 7, None)
+    assert len({journal.begin_again(slot) for slot in range(SLOTS)}) == SLOTS
+
+
 def test_an_explicit_reset_begins_the_sequence_anew():
     journal = begun()
     first = [journal.begin_again(0) for _ in range(3)]
