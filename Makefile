@@ -63,7 +63,7 @@ clean:
 	@touch $@
 
 .venv/light: .venv/python $(INPUTS)
-	$(INSTALL) setuptools
+	$(INSTALL) setuptools numpy
 	$(PACKAGE) ".[cli]"
 	@touch $@
 

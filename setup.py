@@ -5,6 +5,7 @@ Both are optional: without a C compiler (or with ``ROOKERY_NATIVE=0`` at run tim
 
 import sys
 
+import numpy
 from setuptools import Extension, setup
 
 HEADERS = ["src/rookery/transport/bell.h"]
@@ -16,7 +17,7 @@ def native(name: str, source: str) -> Extension:
         name,
         [source],
         depends=HEADERS,
-        include_dirs=["src/rookery/transport"],
+        include_dirs=["src/rookery/transport", numpy.get_include()],
         extra_compile_args=["-O2"],
         optional=True,
     )

@@ -32,19 +32,19 @@ class ActionWriter:
         self._rows = {leaf.name: arrays[f"action:{leaf.name}"] for leaf in leaves(node) if leaf.dtype}
         self._by_mail = any(leaf.dtype is None for leaf in leaves(node))
         self._all = np.arange(slots)
-        self._plain = self._rows[node.name] if isinstance(node, Leaf) and node.dtype else None
+        self.plain = self._rows[node.name] if isinstance(node, Leaf) and node.dtype else None
 
     def write_all(self, actions: Any) -> None:
         """One action per slot, in order."""
-        if self._plain is not None:
-            self._write_plain(self._plain, actions, self._plain.shape, EVERYBODY)
+        if self.plain is not None:
+            self._write_plain(self.plain, actions, self.plain.shape, EVERYBODY)
         else:
             self.write(actions, self._all)
 
     def write(self, actions: Any, slots: npt.NDArray[np.int64]) -> None:
         """One action per entry of ``slots``."""
-        if self._plain is not None:
-            self._write_plain(self._plain, actions, (len(slots), *self._plain.shape[1:]), slots)
+        if self.plain is not None:
+            self._write_plain(self.plain, actions, (len(slots), *self.plain.shape[1:]), slots)
         elif self._by_mail:
             self._post(actions, slots)
         else:

@@ -4,7 +4,9 @@
  * groups and workers by number, nothing of environments, faults or policy.
  */
 #define PY_SSIZE_T_CLEAN
+#define NPY_NO_DEPRECATED_API NPY_1_23_API_VERSION
 #include <Python.h>
+#include <numpy/arrayobject.h>
 #include <stdlib.h>
 #include <string.h>
 #include "bell.h"
@@ -12,6 +14,8 @@
 /* One round is eight looks and a sched_yield. Yielding is what lets three processes share two cores: a plain spin keeps
  * the worker that should answer off the core. */
 #define LOOKS_PER_ROUND 8
+#define ROUND_NS 1000
+#define LONG_WAIT_NS 80000
 
 typedef struct {
     PyObject_HEAD
@@ -23,6 +27,7 @@ typedef struct {
     Py_ssize_t inflight_count;
     int own_fd, extra_fd;
     long rounds;
+    int64_t typical_ns;    /* how long waits usually take */
 } Caller;
 
 static inline uint32_t *line(const Py_buffer *b, Py_ssize_t i) { return (uint32_t *)b->buf + i * WORDS; }
@@ -131,15 +136,36 @@ static Py_ssize_t count_ready(Caller *self) {
     return n;
 }
 
-static Py_ssize_t wait_ready(Caller *self, Py_ssize_t need, int64_t timeout_ns) {
+/* A short wait is spent looking and yielding, a long one asleep: while the parent looks, it takes the core from a worker.
+ * What is short is learnt from the waits before, because nobody can tell it in advance. */
+static Py_ssize_t look_for(Caller *self, Py_ssize_t need, uint64_t began) {
+    uint64_t budget = (uint64_t)self->rounds * ROUND_NS;
     Py_ssize_t n;
-    for (long r = 0; r < self->rounds; r++) {
+    do {
         for (int i = 0; i < LOOKS_PER_ROUND; i++) {
             if ((n = count_ready(self)) >= need) return n;
             cpu_relax();
         }
         sched_yield();
+    } while (monotonic_ns() - began < budget);
+    return n;
+}
+
+static Py_ssize_t sleep_for(Caller *self, Py_ssize_t need, int64_t timeout_ns);
+
+static Py_ssize_t wait_ready(Caller *self, Py_ssize_t need, int64_t timeout_ns) {
+    uint64_t began = monotonic_ns();
+    Py_ssize_t n = self->typical_ns > LONG_WAIT_NS ? count_ready(self) : look_for(self, need, began);
+    if (n < need) n = sleep_for(self, need, timeout_ns);
+    if (n >= need) {
+        uint64_t took = monotonic_ns() - began;
+        self->typical_ns += ((int64_t)took - self->typical_ns) / 8;
     }
+    return n;
+}
+
+static Py_ssize_t sleep_for(Caller *self, Py_ssize_t need, int64_t timeout_ns) {
+    Py_ssize_t n;
     uint32_t *parent = (uint32_t *)self->parent.buf;
     uint32_t completed = LOAD(parent + PARENT_COMPLETED);
     if ((n = count_ready(self)) >= need) return n;
@@ -204,6 +230,39 @@ static PyObject *Caller_collect(Caller *self, PyObject *const *args, Py_ssize_t 
     return Py_BuildValue("(Nk)", out, (unsigned long)attention);
 }
 
+static int same_layout(PyArrayObject *a, PyArrayObject *b) {
+    if (PyArray_TYPE(a) != PyArray_TYPE(b) || PyArray_NDIM(a) != PyArray_NDIM(b)) return 0;
+    for (int i = 0; i < PyArray_NDIM(a); i++)
+        if (PyArray_DIM(a, i) != PyArray_DIM(b, i)) return 0;
+    return PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISNOTSWAPPED(a) && PyArray_IS_C_CONTIGUOUS(b);
+}
+
+/* exchange_all(actions, rows, sent_ns, timeout_ns, until_ns): the whole common step of a synchronous pool in one call.
+ * -> attention bits once every group has answered; -2 if actions are not plainly rows (nothing was sent); -1 if it was
+ * sent and is not complete, or if it is time to look after the workers (go on with wait and collect). */
+static PyObject *Caller_exchange_all(Caller *self, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 5 || !PyArray_Check(args[1]) || !PyArray_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "exchange_all(actions, rows, sent_ns, timeout_ns, until_ns)");
+        return NULL;
+    }
+    PyArrayObject *rows = (PyArrayObject *)args[1], *sent = (PyArrayObject *)args[2];
+    if (!PyArray_CheckExact(args[0]) || self->inflight_count || !same_layout((PyArrayObject *)args[0], rows))
+        return PyLong_FromLong(-2);
+    int64_t timeout_ns = PyLong_AsLongLong(args[3]), until_ns = PyLong_AsLongLong(args[4]);
+    if (PyErr_Occurred()) return NULL;
+    memcpy(PyArray_DATA(rows), PyArray_DATA((PyArrayObject *)args[0]), (size_t)PyArray_NBYTES(rows));
+    int64_t now = (int64_t)monotonic_ns(), *times = PyArray_DATA(sent);
+    for (Py_ssize_t g = 0; g < self->groups && g < PyArray_SIZE(sent); g++) times[g] = now;
+    Py_DECREF(Caller_post_all(self, NULL));
+    Py_ssize_t ready;
+    Py_BEGIN_ALLOW_THREADS
+    ready = wait_ready(self, self->groups, timeout_ns);
+    Py_END_ALLOW_THREADS
+    if (PyErr_CheckSignals()) return NULL;
+    if (ready < self->groups || (int64_t)monotonic_ns() >= until_ns) return PyLong_FromLong(-1);
+    return Caller_collect_all(self, NULL);
+}
+
 static PyObject *Caller_is_inflight(Caller *self, PyObject *arg) {
     Py_ssize_t g = PyLong_AsSsize_t(arg);
     if (!valid_group(self, g)) return NULL;
@@ -244,6 +303,7 @@ static PyMethodDef Caller_methods[] = {
     {"settle", (PyCFunction)Caller_settle, METH_O, "Close the open request of a dead worker's group."},
     {"wait", (PyCFunction)(void *)Caller_wait, METH_FASTCALL, "Wait for ready groups; returns how many are."},
     {"collect_all", (PyCFunction)Caller_collect_all, METH_NOARGS, "Hand out every group; returns attention bits."},
+    {"exchange_all", (PyCFunction)(void *)Caller_exchange_all, METH_FASTCALL, "Send, wait and collect everything."},
     {"collect", (PyCFunction)(void *)Caller_collect, METH_FASTCALL, "Hand out ready groups, looking round from start."},
     {"is_inflight", (PyCFunction)Caller_is_inflight, METH_O, "Whether a group was asked and not handed out."},
     {"is_open", (PyCFunction)Caller_is_open, METH_O, "Whether a group still waits for its worker."},
@@ -270,6 +330,7 @@ static PyTypeObject CallerType = {
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", "Native doorbells of the parent.", -1, NULL};
 
 PyMODINIT_FUNC PyInit__native(void) {
+    import_array();
     if (PyType_Ready(&CallerType) < 0) return NULL;
     PyObject *m = PyModule_Create(&module);
     if (!m) return NULL;

@@ -1,13 +1,15 @@
 /* The worker's inner loop: wait for a request, step each slot of the group, write its row in place, publish.
  *
- * Only the common step is here. Everything rare (resets, calls, odd spaces, infos, exceptions, same-step endings) is a
- * call into the Python EnvSlot, which also holds the whole step for the pure-Python path. Both behave the same:
+ * Only the common step and its autoreset are here. Everything rare (asked resets, calls, odd spaces, infos, exceptions,
+ * same-step endings) is a call into the Python EnvSlot, which also holds the whole step for the pure-Python path. Both behave the same:
  * test_loop_twins.py runs every case over both.
  *
  * Also here: a signal handler that writes the native stack, because only native code may run while Python hangs.
  */
 #define PY_SSIZE_T_CLEAN
+#define NPY_NO_DEPRECATED_API NPY_1_23_API_VERSION
 #include <Python.h>
+#include <numpy/arrayobject.h>
 #include <execinfo.h>
 #include <math.h>
 #include <signal.h>
@@ -15,14 +17,14 @@
 #include <string.h>
 #include "bell.h"
 
-enum { PHASE_IDLE = 0, PHASE_STEP = 4 };
+enum { PHASE_IDLE = 0, PHASE_RESET = 3, PHASE_STEP = 4 };
 enum { OP_NONE = 0, OP_STEP = 1 };
 enum { ATTENTION_ENDED = 2 };
 enum { NEXT_STEP = 0, SAME_STEP = 1 };
 enum { OBS_PYTHON = 0, OBS_ARRAY = 1, OBS_INT = 2 };
 enum { HISTOGRAM_BUCKETS = 80, MAX_BUFFERS = 40, MAX_DIMS = 8 };
 
-typedef struct { PyObject *slot; PyObject *step; Py_ssize_t index; } Seat;          /* one environment */
+typedef struct { PyObject *slot, *step, *reset; Py_ssize_t index; } Seat;           /* one environment */
 typedef struct { Py_ssize_t group; Py_ssize_t count; Seat *seats; uint32_t asked; } Table; /* one group of them */
 
 typedef struct {
@@ -32,7 +34,7 @@ typedef struct {
     Table *tables;
     Py_ssize_t table_count, turn;
     uint32_t *parent, *to, *from, *group;
-    uint64_t *since, *began, *steps, *episodes, *step_ns;
+    uint64_t *since, *began, *steps, *episodes, *step_ns, *reset_ns;
     uint8_t *op, *status, *torn, *ended, *terminated, *truncated;
     double *reward, *running_return, *episode_return, *episode_time;
     int64_t *mail, *running_length, *episode_length;
@@ -41,7 +43,7 @@ typedef struct {
     Py_ssize_t obs_bytes;
     int obs_kind, obs_dims, check_nan, always_info;
     Py_ssize_t obs_shape[MAX_DIMS];
-    char obs_format;
+    int obs_type;          /* numpy's type number */
     int64_t *actions;      /* NULL: ask the slot */
     int autoreset, bell_fd, parent_fd;
     long rounds;
@@ -70,7 +72,7 @@ static int hold_control(Loop *self, PyObject *control, Py_ssize_t worker) {
         {"running_length", &self->running_length}, {"episode_began_ns", &self->began},
         {"episode_return", &self->episode_return}, {"episode_length", &self->episode_length},
         {"episode_time_s", &self->episode_time}, {"steps", &self->steps}, {"episodes", &self->episodes},
-        {"step_ns", &self->step_ns}, {"step_histogram", &self->histogram}};
+        {"step_ns", &self->step_ns}, {"reset_ns", &self->reset_ns}, {"step_histogram", &self->histogram}};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         void *p = hold(self, control, wanted[i].name);
         if (!p) return -1;
@@ -82,17 +84,15 @@ static int hold_control(Loop *self, PyObject *control, Py_ssize_t worker) {
     return 0;
 }
 
-/* observation: None, or (array over all slots, format, kind, shape of one row) */
+/* observation: None, or (array over all slots, numpy type number, kind, shape of one row) */
 static int hold_observation(Loop *self, PyObject *observation) {
     if (observation == Py_None) return 0;
     PyObject *array, *shape;
-    int format;
-    if (!PyArg_ParseTuple(observation, "OCiO!", &array, &format, &self->obs_kind, &PyTuple_Type, &shape)) return -1;
+    if (!PyArg_ParseTuple(observation, "OiiO!", &array, &self->obs_type, &self->obs_kind, &PyTuple_Type, &shape)) return -1;
     Py_buffer *b = &self->buffers[self->held];
     if (PyObject_GetBuffer(array, b, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) return -1;
     self->held++;
     self->obs = b->buf;
-    self->obs_format = (char)format;
     self->obs_dims = (int)PyTuple_GET_SIZE(shape);
     if (self->obs_dims > MAX_DIMS) { self->obs_kind = OBS_PYTHON; return 0; }
     self->obs_bytes = b->itemsize;
@@ -103,7 +103,7 @@ static int hold_observation(Loop *self, PyObject *observation) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* groups: a list of (group number, list of (slot number, EnvSlot, env.step)) */
+/* groups: a list of (group number, list of (slot number, EnvSlot, env.step, env.reset)) */
 static int hold_groups(Loop *self, PyObject *groups) {
     self->table_count = PyList_Size(groups);
     if (self->table_count < 0) return -1;
@@ -117,9 +117,12 @@ static int hold_groups(Loop *self, PyObject *groups) {
         if (!table->seats) { PyErr_NoMemory(); return -1; }
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(seats); i++) {
             Seat *seat = &table->seats[i];
-            if (!PyArg_ParseTuple(PyList_GET_ITEM(seats, i), "nOO", &seat->index, &seat->slot, &seat->step)) return -1;
+            if (!PyArg_ParseTuple(PyList_GET_ITEM(seats, i), "nOOO", &seat->index, &seat->slot, &seat->step,
+                                  &seat->reset))
+                return -1;
             Py_INCREF(seat->slot);
             Py_INCREF(seat->step);
+            Py_INCREF(seat->reset);
             table->count++;
         }
     }
@@ -161,6 +164,7 @@ static void Loop_dealloc(Loop *self) {
         for (Py_ssize_t i = 0; i < self->tables[t].count; i++) {
             Py_XDECREF(self->tables[t].seats[i].slot);
             Py_XDECREF(self->tables[t].seats[i].step);
+            Py_XDECREF(self->tables[t].seats[i].reset);
         }
         free(self->tables[t].seats);
     }
@@ -202,10 +206,10 @@ static int attention_of(PyObject *result, uint32_t *attention) {
 }
 
 static int has_nan(const Loop *self, const void *data, Py_ssize_t bytes) {
-    if (self->obs_format == 'f') {
+    if (self->obs_type == NPY_FLOAT) {
         const float *p = data;
         for (Py_ssize_t i = 0; i < bytes / 4; i++) if (isnan(p[i])) return 1;
-    } else if (self->obs_format == 'd') {
+    } else if (self->obs_type == NPY_DOUBLE) {
         const double *p = data;
         for (Py_ssize_t i = 0; i < bytes / 8; i++) if (isnan(p[i])) return 1;
     }
@@ -214,19 +218,18 @@ static int has_nan(const Loop *self, const void *data, Py_ssize_t bytes) {
 
 /* Writes the row if the object is exactly what the space declares; 0 means "let Python decide" (cast, or complain). */
 static int write_array(Loop *self, Py_ssize_t s, PyObject *obs) {
-    Py_buffer v;
-    if (PyBytes_Check(obs) || PyByteArray_Check(obs)) return 0;    /* a buffer, but no observation */
-    if (PyObject_GetBuffer(obs, &v, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) { PyErr_Clear(); return 0; }
-    int fits = v.format && v.format[0] == self->obs_format && !v.format[1] && v.ndim == self->obs_dims;
-    for (int i = 0; fits && i < v.ndim; i++) fits = v.shape[i] == self->obs_shape[i];
-    if (fits && self->check_nan) fits = !has_nan(self, v.buf, v.len);
-    if (fits) {
-        STORE(self->torn + s, 1);
-        memcpy(self->obs + s * self->obs_bytes, v.buf, (size_t)self->obs_bytes);
-        STORE(self->torn + s, 0);
-    }
-    PyBuffer_Release(&v);
-    return fits;
+    if (!PyArray_CheckExact(obs)) return 0;
+    PyArrayObject *array = (PyArrayObject *)obs;
+    if (PyArray_TYPE(array) != self->obs_type || PyArray_NDIM(array) != self->obs_dims) return 0;
+    if (!PyArray_IS_C_CONTIGUOUS(array) || !PyArray_ISNOTSWAPPED(array)) return 0;
+    for (int i = 0; i < self->obs_dims; i++)
+        if (PyArray_DIM(array, i) != self->obs_shape[i]) return 0;
+    const void *data = PyArray_DATA(array);
+    if (self->check_nan && has_nan(self, data, self->obs_bytes)) return 0;
+    STORE(self->torn + s, 1);
+    memcpy(self->obs + s * self->obs_bytes, data, (size_t)self->obs_bytes);
+    STORE(self->torn + s, 0);
+    return 1;
 }
 
 static int write_observation(Loop *self, Seat *seat, PyObject *obs) {
@@ -306,6 +309,29 @@ static int step_slot(Loop *self, Seat *seat, uint32_t *attention) {
     return failed;
 }
 
+/* Next-step autoreset: the row after an ended episode. Twin of EnvSlot._reset without a request. */
+static int reset_slot(Loop *self, Seat *seat, uint64_t began, uint32_t *attention) {
+    Py_ssize_t s = seat->index;
+    PyObject *answer = PyObject_CallNoArgs(seat->reset);
+    if (!answer) return -1;
+    int failed = -1;
+    if (!PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) != 2) {
+        PyErr_SetString(self->bad_value, "env.reset() must return (obs, info)");
+    } else if (write_observation(self, seat, PyTuple_GET_ITEM(answer, 0)) == 0) {
+        PyObject *info = PyTuple_GET_ITEM(answer, 1);
+        self->began[s] = monotonic_ns();
+        self->reset_ns[s] += self->began[s] - began;
+        self->status[s] = self->ended[s] = self->terminated[s] = self->truncated[s] = 0;
+        self->reward[s] = self->running_return[s] = 0.0;
+        self->running_length[s] = self->mail[s] = 0;
+        failed = 0;
+        if (self->always_info || !PyDict_CheckExact(info) || PyDict_GET_SIZE(info))
+            failed = attention_of(PyObject_CallMethodOneArg(seat->slot, self->s_put_info, info), attention);
+    }
+    Py_DECREF(answer);
+    return failed;
+}
+
 /* An exception of the environment is a fault of its slot; anything stronger (SystemExit) ends the worker. */
 static int tell_failure(Loop *self, Seat *seat, uint32_t *attention) {
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
@@ -326,7 +352,8 @@ static int serve_table(Loop *self, Table *table, uint32_t *attention) {
         Seat *seat = &table->seats[i];
         uint8_t op = self->op[seat->index];
         if (op == OP_NONE) continue;
-        if (op != OP_STEP || self->ended[seat->index]) {
+        int resets = self->ended[seat->index];
+        if (op != OP_STEP || (resets && self->autoreset != NEXT_STEP)) {
             PyObject *number = PyLong_FromLong(op);
             if (!number) return -1;
             PyObject *bits = PyObject_CallMethodOneArg(seat->slot, self->s_serve, number);
@@ -335,14 +362,14 @@ static int serve_table(Loop *self, Table *table, uint32_t *attention) {
             now = monotonic_ns();
             continue;
         }
-        stamp(self, PHASE_STEP, seat->index, now);
+        stamp(self, resets ? PHASE_RESET : PHASE_STEP, seat->index, now);
         uint32_t bits = 0;
-        int failed = step_slot(self, seat, &bits) < 0;
+        int failed = (resets ? reset_slot(self, seat, now, &bits) : step_slot(self, seat, &bits)) < 0;
         if (failed) bits = 0;
         if (failed && tell_failure(self, seat, &bits) < 0) return -1;
         *attention |= bits;
         uint64_t after = monotonic_ns();
-        if (!failed) count_step(self, seat->index, after - now);
+        if (!failed && !resets) count_step(self, seat->index, after - now);
         now = after;
     }
     stamp(self, PHASE_IDLE, -1, now);
@@ -413,16 +440,18 @@ static PyObject *Loop_serve(Loop *self, PyObject *noargs) {
     }
 }
 
-/* bind(slot, step): the slot's environment was built anew. */
+/* bind(slot, step, reset): the slot's environment was built anew. */
 static PyObject *Loop_bind(Loop *self, PyObject *args) {
     Py_ssize_t slot;
-    PyObject *step;
-    if (!PyArg_ParseTuple(args, "nO", &slot, &step)) return NULL;
+    PyObject *step, *reset;
+    if (!PyArg_ParseTuple(args, "nOO", &slot, &step, &reset)) return NULL;
     for (Py_ssize_t t = 0; t < self->table_count; t++)
         for (Py_ssize_t i = 0; i < self->tables[t].count; i++)
             if (self->tables[t].seats[i].index == slot) {
                 Py_INCREF(step);
                 Py_SETREF(self->tables[t].seats[i].step, step);
+                Py_INCREF(reset);
+                Py_SETREF(self->tables[t].seats[i].reset, reset);
                 Py_RETURN_NONE;
             }
     return PyErr_Format(PyExc_KeyError, "slot %zd", slot);
@@ -484,6 +513,7 @@ static PyMethodDef functions[] = {
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", "Native inner loop of the worker.", -1, functions};
 
 PyMODINIT_FUNC PyInit__native(void) {
+    import_array();
     if (PyType_Ready(&LoopType) < 0) return NULL;
     PyObject *m = PyModule_Create(&module);
     if (!m) return NULL;

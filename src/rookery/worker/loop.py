@@ -77,7 +77,9 @@ def make_loop(
     loop: Any = native.Loop(
         control=control,
         worker=worker,
-        groups=[(g, [(slot.index, slot, slot.env.step) for slot in slots]) for g, slots in groups.items()],
+        groups=[
+            (g, [(slot.index, slot, slot.env.step, slot.env.reset) for slot in slots]) for g, slots in groups.items()
+        ],
         observation=_fast_observation(data, arrays, check),
         actions=_fast_actions(data, arrays),
         check_nan=check != "shape",
@@ -102,7 +104,7 @@ def _fast_observation(data: DataSpec, arrays: Mapping[str, npt.NDArray[Any]], ch
     if not array.dtype.isnative or array.dtype.char not in FAST_TYPES:
         return None
     kind = OBS_INT if leaf.is_scalar_int and array.dtype == np.int64 else OBS_ARRAY
-    return array, array.dtype.char, kind, leaf.shape
+    return array, array.dtype.num, kind, leaf.shape
 
 
 def _fast_actions(data: DataSpec, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:

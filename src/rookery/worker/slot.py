@@ -38,7 +38,7 @@ class EnvSlot:
         self._context, self._make = context, make
         self._control, self._mail, self._stamp = control, mail, stamp
         self._broken = False
-        self.rebound: Callable[[int, Any], None] | None = None
+        self.rebound: Callable[[int, Any, Any], None] | None = None
         self.write_fast: Callable[[int, Any], bool] | None = None
 
     def construct(self) -> None:
@@ -55,7 +55,7 @@ class EnvSlot:
         self._broken = False
         self._control.construct_ns[self.index] += time.monotonic_ns() - began
         if self.rebound is not None:
-            self.rebound(self.index, self.env.step)
+            self.rebound(self.index, self.env.step, self.env.reset)
 
     def attach(self, data: DataSpec, arrays: Mapping[str, npt.NDArray[Any]], check: str, autoreset: Autoreset) -> None:
         """Take this slot's rows of the data slab."""
@@ -106,7 +106,9 @@ class EnvSlot:
         """Reset the environment and the slot's episode counters."""
         began = time.monotonic_ns()
         self._stamp.enter(Phase.RESET, self.index)
-        answer = self.env.reset(seed=seed, options=options)
+        # An autoreset says nothing at all, as Gymnasium's do: some environments take no arguments then.
+        asked = seed is not None or options is not None
+        answer = self.env.reset(seed=seed, options=options) if asked else self.env.reset()
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise BadValueError("env.reset() must return (obs, info)")
         now = time.monotonic_ns()
