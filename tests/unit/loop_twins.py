@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 import pytest
-from exchange_twins import Service
+from exchange_twins import CALLERS, Service
 from gymnasium import spaces
 
 from rookery.spec.autoreset import Autoreset
@@ -14,7 +14,7 @@ from rookery.spec.data import DataSpec
 from rookery.spec.phase import Op, Status
 from rookery.transport.bell import Bell
 from rookery.transport.control import GROUP_ATTENTION, TO_STOP, Control, control_layout
-from rookery.transport.exchange import PARENT_ROUNDS, PyCaller
+from rookery.transport.exchange import PARENT_ROUNDS
 from rookery.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
 from rookery.transport.segment import memory_file
 from rookery.worker.loop import make_loop
@@ -83,7 +83,7 @@ class Worker:
 
     def __init__(
         self, twin, scratch, makers, observation=BOX, action=None, groups=None, autoreset=Autoreset.NEXT_STEP,
-        check="nan", infos=None,
+        check="nan", infos=None, rounds=PARENT_ROUNDS, tick=TICK,
     ):  # fmt: skip
         slots = len(makers)
         self.slots = range(slots)
@@ -102,9 +102,10 @@ class Worker:
             seat.construct()
             seat.attach(self.data, self.arrays, check, autoreset)
         self.loop = self._make_loop(twin, check, autoreset)
-        self._caller = PyCaller(
+        self._tick = tick
+        self._caller = CALLERS[twin]()(
             self.control.parent, self.control.from_worker, self.control.group, np.array([self.bell.ring_fd], np.int32),
-            np.zeros(len(self.groups), np.int32), self.parent_bell.wait_fd, -1, PARENT_ROUNDS,
+            np.zeros(len(self.groups), np.int32), self.parent_bell.wait_fd, -1, rounds,
         )  # fmt: skip
 
     def _make_loop(self, twin, check, autoreset):
@@ -140,13 +141,13 @@ class Worker:
         self.control.to_worker[0, TO_STOP] = 1
         self.bell.ring()
 
-    def ask(self, op, slots=None, **letters):
+    def ask(self, op, slots=None):
         """Send one request to all groups and wait for the answers; returns what the parent sees."""
         self.control.op[:] = Op.NONE
         self.control.op[list(self.slots) if slots is None else slots] = op
         self._caller.post_all()
         count = len(self.groups)
-        while self._caller.wait(count, TICK) < count:
+        while self._caller.wait(count, self._tick) < count:
             assert self._service.is_alive, "the loop ended"
         self._caller.collect_all()
         return [self.row(slot) for slot in self.slots]

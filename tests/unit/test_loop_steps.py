@@ -1,9 +1,12 @@
 """What one request does to a slot's row, over both twins of the worker's loop: steps, resets, infos, calls."""
 
 import collections
+import itertools
+import time
 
 import numpy as np
 import pytest
+from exchange_twins import LONG, PATIENCE_S
 from gymnasium import spaces
 from loop_twins import BOX, CUT, FIRST, MODES, OVER, SECOND, TWINS, Worker, answer, obs, scripted
 
@@ -50,6 +53,17 @@ def test_every_group_is_served_with_its_own_slots(twin, tmp_path):
         worker.reset()
         assert [row["obs:."] for row in worker.step(6)] == [[1, 2]] * 3
     assert [env.actions for env in made] == [[6]] * 3
+
+
+def test_no_wake_up_is_lost_between_parent_and_loop(twin, tmp_path):
+    make, _ = scripted([FIRST], itertools.repeat(answer(1, 2)))
+    groups = {0: (0,), 1: (1,), 2: (2,)}
+    with Worker(twin, tmp_path, [make] * 3, groups=groups, rounds=1, tick=LONG) as worker:
+        worker.reset()
+        until = time.monotonic() + PATIENCE_S
+        for _ in range(200):
+            worker.step()
+        assert time.monotonic() < until
 
 
 def test_an_action_the_environment_keeps_is_not_overwritten_by_the_next(twin, tmp_path):
