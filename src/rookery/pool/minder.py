@@ -129,6 +129,7 @@ class Minder:
                 self.desk.worker_died((), (), slots)
             elif self.desk.worker_died(slots, [int(self._control.op[s]) for s in slots], ()):
                 self._caller.settle(g)
+                self._control.ended[list(slots)] = 0  # an ending that nobody will see is none
             else:
                 self.hold(g, now)
         if happening.fault is not None:

@@ -42,7 +42,8 @@ class PoolOptions:
         start_method: ``forkserver`` starts workers from a clean, preloaded process in about 15 ms; ``fork`` copies the
             user's process (fast, but unsafe once it has threads); ``spawn`` starts a new interpreter each time.
         autoreset: ``next_step`` (Gymnasium's default), ``same_step`` or ``disabled``.
-        on_fault: ``cut`` masks the row and goes on with a fresh episode, ``raise`` raises the typed error.
+        on_fault: ``cut`` masks the row and goes on with a fresh episode, ``raise`` raises the typed error in place of
+            the batch that holds the fault; then ``reset()`` to go on.
         copy: hand out copies that are safe to keep; False hands out views that the next step overwrites.
         check: what every observation is checked for: ``shape`` (and dtype), ``nan`` (and that), ``bounds`` (and those).
         info_keys: numeric info keys that live in shared memory, names or a mapping from name to dtype.
