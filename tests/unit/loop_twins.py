@@ -43,6 +43,10 @@ class Scripted:
         self.actions.append(action)
         return self._play(next(self._steps))
 
+    def play_on(self, steps):
+        """Other steps from now on."""
+        self._steps = iter(steps)
+
     def close(self):
         self.closed = True
 
@@ -151,6 +155,10 @@ class Worker:
             assert self._service.is_alive, "the loop ended"
         self._caller.collect_all()
         return [self.row(slot) for slot in self.slots]
+
+    def ask_again(self, group):
+        """One more request to a group, whether or not it has answered the last one."""
+        self._caller.post([group])
 
     def reset(self, seeds=None, options=None, slots=None):
         for slot in self.slots if slots is None else slots:

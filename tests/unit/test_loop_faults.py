@@ -77,6 +77,22 @@ def test_an_exception_is_a_fault_of_its_slot_and_a_reset_builds_the_environment_
 
 
 @pytest.mark.parametrize("mode", [Autoreset.NEXT_STEP, Autoreset.SAME_STEP])
+def test_the_next_episode_of_a_rebuilt_environment_is_its_own(twin, tmp_path, mode):
+    make, made = scripted([FIRST, SECOND], [ValueError("broke")])
+    with Worker(twin, tmp_path, [make], autoreset=mode) as worker:
+        worker.reset()
+        worker.step()
+        made.clear()
+        worker.reset()
+        made[0].play_on([answer(1, 2, flags=OVER)])
+        (row,) = worker.step()
+        if mode is Autoreset.NEXT_STEP:
+            (row,) = worker.step()
+    assert row["obs:."] == [9, 9]
+    assert made[0].asked_resets == [(None, None)] * 2
+
+
+@pytest.mark.parametrize("mode", [Autoreset.NEXT_STEP, Autoreset.SAME_STEP])
 def test_an_exception_in_an_automatic_reset_names_the_reset(twin, tmp_path, mode):
     make, _ = scripted([FIRST, RuntimeError("no more levels")], [answer(1, 2, flags=OVER)])
     with Worker(twin, tmp_path, [make], autoreset=mode) as worker:

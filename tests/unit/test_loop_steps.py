@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from exchange_twins import LONG, PATIENCE_S
 from gymnasium import spaces
-from loop_twins import BOX, CUT, FIRST, MODES, OVER, SECOND, TWINS, Worker, answer, obs, scripted
+from loop_twins import BOX, CUT, FIRST, MODES, ON, OVER, SECOND, TWINS, Worker, answer, obs, scripted
 
 from rookery.spec.autoreset import Autoreset
 from rookery.spec.call import CallRequest
@@ -53,6 +53,55 @@ def test_every_group_is_served_with_its_own_slots(twin, tmp_path):
         worker.reset()
         assert [row["obs:."] for row in worker.step(6)] == [[1, 2]] * 3
     assert [env.actions for env in made] == [[6]] * 3
+
+
+def test_groups_are_served_in_turn_however_often_one_of_them_asks(twin, tmp_path):
+    served = []
+
+    def eager(_):
+        served.append("eager")
+        if len(served) < 5:
+            worker.ask_again(0)  # while its request is still being served
+        return answer(1, 2)
+
+    def patient(_):
+        served.append("patient")
+        return answer(1, 2)
+
+    makes = [scripted([FIRST], [eager] * 9)[0], scripted([FIRST], [patient])[0]]
+    with Worker(twin, tmp_path, makes, groups={0: (0,), 1: (1,)}) as worker:
+        worker.reset()
+        worker.step()
+    assert served[:2] == ["eager", "patient"]
+    assert served.count("eager") == 4
+
+
+MATRIX = np.array([[1, 2], [3, 4]], np.float32)
+SHAPES_OF_ARRAYS = {
+    "as declared": MATRIX,
+    "read only": np.frombuffer(MATRIX.tobytes(), np.float32).reshape(2, 2),
+    "strided": np.repeat(MATRIX, 2, axis=1)[:, ::2],
+    "transposed": np.ascontiguousarray(MATRIX.T).T,
+    "backwards": np.ascontiguousarray(MATRIX[::-1])[::-1],
+    "other byte order": MATRIX.astype(">f4"),
+    "double": MATRIX.astype(np.float64),
+    "whole numbers": MATRIX.astype(np.int16),
+    "unaligned": np.frombuffer(b"x" + MATRIX.tobytes(), np.float32, offset=1).reshape(2, 2),
+    "masked": np.ma.array(MATRIX),
+    "lists": MATRIX.tolist(),
+}
+
+
+@pytest.mark.parametrize("kind", SHAPES_OF_ARRAYS)
+@pytest.mark.parametrize("mode", MODES)
+def test_an_observation_arrives_however_its_memory_is_laid_out(twin, tmp_path, kind, mode):
+    value = SHAPES_OF_ARRAYS[kind]
+    make, _ = scripted([(MATRIX, {}), (value, {})], [(value, 1.0, *ON, {}), (value, 1.0, *OVER, {})])
+    with Worker(twin, tmp_path, [make], spaces.Box(-9, 9, (2, 2), np.float32), autoreset=mode) as worker:
+        worker.reset()
+        for _ in range(3 if mode is Autoreset.NEXT_STEP else 2):
+            (row,) = worker.step()
+            assert (row["status"], row["obs:."]) == (Status.OK, MATRIX.tolist())
 
 
 def test_no_wake_up_is_lost_between_parent_and_loop(twin, tmp_path):
@@ -146,9 +195,11 @@ def test_disabled_resets_nothing(twin, tmp_path):
         worker.reset()
         (last,) = worker.step(1)
         assert (last["obs:."], last["ended"]) == ([3, 4], 1)
+        (further,) = worker.step(2)
+        assert (further["obs:."], further["running_return"]) == ([5, 6], 6.0)
         (again,) = worker.reset()
         assert (again["obs:."], again["ended"]) == ([9, 9], 0)
-    assert made[0].actions == [1]
+    assert made[0].actions == [1, 2]
 
 
 @pytest.mark.parametrize("observation", [BOX, spaces.Dict({"plane": BOX})], ids=["plain", "nested"])
