@@ -1,0 +1,88 @@
+"""What the first worker measures about one environment, and what it says of its progress."""
+
+import time
+
+import gymnasium
+import pytest
+from gymnasium import spaces
+
+from rookery.spec.phase import Phase, Stage
+from rookery.transport.control import FROM_GENERATION, FROM_LETTER, FROM_SLOT, FROM_STAGE, Control, control_layout
+from rookery.transport.native import native_module, native_status
+from rookery.worker.probe import QUICK_BUILD_S, measure
+from rookery.worker.stamp import Stamp
+
+
+class Short(gymnasium.Env):
+    """Episodes of three steps; complains when it is stepped beyond its end."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self):
+        self.left, self.steps, self.resets = None, 0, 0
+
+    def reset(self, *, seed=None, options=None):
+        self.left, self.resets = 3, self.resets + 1
+        return 0, {}
+
+    def step(self, action):
+        assert self.left, "stepped beyond its end"
+        self.left, self.steps = self.left - 1, self.steps + 1
+        return 0, 0.0, self.left == 0, False, {}
+
+
+def test_a_quick_environment_is_stepped_over_the_ends_of_its_episodes():
+    env = Short()
+    probe = measure(env, build_s=0.0)
+    assert env.steps > 3
+    assert env.resets > 1
+    assert 0 < probe.step_s < 1
+    assert 0 < probe.cpu_share <= 1
+    assert probe.rss_bytes > 0
+
+
+def test_an_environment_that_was_slow_to_build_is_not_touched():
+    env = Short()
+    probe = measure(env, build_s=QUICK_BUILD_S + 0.01)
+    assert (probe.step_s, env.steps, env.resets) == (None, 0, 0)
+
+
+def test_an_environment_that_fails_is_not_judged_by_its_measurement():
+    class Broken(Short):
+        def step(self, action):
+            raise ValueError("broke")
+
+    assert measure(Broken(), build_s=0.0).step_s is None
+
+
+@pytest.fixture
+def control():
+    return Control(bytearray(control_layout(2, 2).nbytes), 2, 2)
+
+
+def test_progress_says_which_phase_which_slot_and_since_when(control):
+    stamp = Stamp(control, 1, generation=4)
+    before = time.monotonic_ns()
+    stamp.enter(Phase.RESET, slot=0)
+    assert stamp.phase is Phase.RESET
+    assert control.from_worker[1, FROM_SLOT] == 1, "zero means no slot"
+    assert before <= control.since_ns[1, 0] <= time.monotonic_ns()
+    assert control.from_worker[1, FROM_GENERATION] == 4
+    stamp.enter(Phase.IDLE)
+    assert (stamp.phase, control.from_worker[1, FROM_SLOT]) == (Phase.IDLE, 0)
+    assert not control.from_worker[0].any(), "another worker's line is not ours to write"
+
+
+def test_an_older_letter_stays_readable_until_the_next_one(control):
+    stamp = Stamp(control, 0, generation=1)
+    stamp.reach(Stage.HELLO, 120)
+    stamp.reach(Stage.READY)
+    assert control.from_worker[0, [FROM_STAGE, FROM_LETTER]].tolist() == [Stage.READY, 120]
+
+
+def test_the_pure_python_path_can_be_chosen_and_says_why(monkeypatch):
+    monkeypatch.setenv("ROOKERY_NATIVE", "0")
+    status = native_status()
+    assert not status.active
+    assert "ROOKERY_NATIVE=0" in status.reason
+    assert native_module("rookery.worker._native") is None
