@@ -89,6 +89,7 @@ class Rookery(System):
         env = rookery.EnvSpec("workloads:make", {"name": workload})
         self._pool = rookery.Pool(env, num_envs, **settings)
         self._pool.reset(seed=0)
+        self._episodes = 0
         self._partial = self._pool.batch_size < num_envs
         if self._partial:
             self._pool.send(self.table[0])
@@ -101,8 +102,13 @@ class Rookery(System):
             self._pool.send(row[: len(batch)], batch.slots)
         else:
             batch = self._pool.step(row)
-        self.ends += (batch.terminated, batch.truncated)
         return len(batch)
+
+    @override
+    def resets(self) -> int:
+        """The workers count episodes themselves: nothing has to be kept per step."""
+        before, self._episodes = self._episodes, sum(slot.episodes for slot in self._pool.metrics().slots)
+        return self._episodes - before
 
     @override
     def notes(self) -> str:
