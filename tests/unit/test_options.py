@@ -56,11 +56,11 @@ NOT_NEGATIVE = ["start_delay_s", "backoff_s", "restart_wait_s", "max_restarts_pe
 
 
 @pytest.mark.parametrize("key", POSITIVE)
-@pytest.mark.parametrize("value", [0, -1, -0.5, float("nan")])
-def test_times_and_counts_that_must_be_positive_are_refused_otherwise(key, value):
-    message = refusal_of(**{key: value})
-    assert f"{key}={value!r}" in message
-    assert "greater than zero" in message
+def test_times_and_counts_that_must_be_positive_are_refused_otherwise(key):
+    for value in (0, -1, -0.5, float("nan")):
+        message = refusal_of(**{key: value})
+        assert f"{key}={value!r}" in message
+        assert "greater than zero" in message
 
 
 @pytest.mark.parametrize("key", NOT_NEGATIVE)
@@ -72,9 +72,9 @@ def test_zero_is_fine_where_only_a_negative_number_makes_no_sense(key):
 
 
 @pytest.mark.parametrize("key", [*POSITIVE, *NOT_NEGATIVE])
-@pytest.mark.parametrize("value", ["5", True, [1]])
-def test_what_is_no_number_is_refused_by_name(key, value):
-    assert f"{key}={value!r} must be a number" in refusal_of(**{key: value})
+def test_what_is_no_number_is_refused_by_name(key):
+    for value in ("5", True, [1]):
+        assert f"{key}={value!r} must be a number" in refusal_of(**{key: value})
 
 
 @pytest.mark.parametrize("key", OPTIONAL)
