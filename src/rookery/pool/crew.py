@@ -10,6 +10,7 @@ import dataclasses
 import pickle
 import random
 import signal
+from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,7 @@ class Crew:
         self.ledger = Ledger(wiring.slots, options, emit)
         self.started_ns = clock.now_ns()
         self._happenings: list[Happening] = []
+        self._unheard: deque[Report] = deque()
 
     # ---- what the pool asks for ------------------------------------------------------------------------------------
 
@@ -115,8 +117,9 @@ class Crew:
 
     def poll(self, asked_ns: Callable[[int], int | None]) -> list[Happening]:
         """Look at everything once, act, and tell what happened. Never waits."""
-        for report in self._children.reports():
-            self._hear(report)
+        self._unheard.extend(self._children.reports())
+        while self._unheard:
+            self._hear(self._unheard.popleft())  # one may raise: the others are heard later
         now = self._clock.now_ns()
         for member in self.members:
             if member.machine.is_alive:
@@ -370,13 +373,18 @@ class Crew:
         """Hear exit reports until all are gone or the time is over."""
         end = self._clock.now_ns() + int(timeout_s * NS)
         while self.living() and (left := end - self._clock.now_ns()) > 0:
-            for report in self._children.reports(min(left / NS, 0.05)):
-                if report.event == "lost":
-                    self._forget_processes()
-                elif report.event == "exited" and report.key < len(self.members):
-                    self.members[report.key].pid = None
+            if not self._unheard:
+                self._unheard.extend(self._children.reports(min(left / NS, 0.05)))
+            while self._unheard:
+                self._note_exit(self._unheard.popleft())
         if self._lock is not None:
             self._lock.release()
+
+    def _note_exit(self, report: Report) -> None:
+        if report.event == "lost":
+            self._forget_processes()
+        elif report.event == "exited" and report.key < len(self.members):
+            self.members[report.key].pid = None
 
     def _forget_processes(self) -> None:
         """The keeper is gone, and its children with it."""
