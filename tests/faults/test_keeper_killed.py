@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 
 import pytest
-from scenes import GUILTY, SEED, actions_at, bury, keeper_of, kill_keeper, of_kind, pool_of
+from scenes import GUILTY, SEED, actions_at, bury, deadlines, keeper_of, kill_keeper, of_kind, pool_of
 
 import rookery
 from rookery.events import FaultSeen, KeeperLost
 from rookery.testing import CountingEnv, Fragile, Referee, When, leftovers
 
-STARTS_S = 5.0
+STARTS_S = 15.0
 
 
 def go_on(pool, referee, first, steps=10):
@@ -107,3 +108,18 @@ def test_close_is_bounded_while_the_keeper_is_stopped():
     pool.close()
     assert time.monotonic() - began < 2.0
     bury(pids)
+
+
+def test_keeper_that_is_stopped_while_a_worker_hangs_is_replaced():
+    env = Fragile("hang_sleeping", When("step", at=2, slots=(GUILTY,)))
+    with pool_of(env, start_method="fork", **deadlines("step")) as pool:
+        referee = Referee(4)
+        referee.reset(pool.reset(seed=SEED))
+        keeper, pids = keeper_of(pool), pool.worker_pids
+        os.kill(keeper, signal.SIGSTOP)
+        watchdog = threading.Timer(20.0, os.kill, (keeper, signal.SIGCONT))
+        watchdog.start()
+        go_on(pool, referee, first=1)
+        watchdog.cancel()
+        assert of_kind(pool, KeeperLost)
+        bury(pids)

@@ -40,6 +40,9 @@ from rookery.transport.mailbox import TO_PARENT, TO_WORKER
 PROGRESS_STEPS = 50
 """Steps after which a generation counts as "it worked": a fault after that is not a crash loop."""
 
+KEEPER_PATIENCE_NS = 5 * NS
+"""A kill is reported within milliseconds; after this long the keeper itself is stopped or stuck."""
+
 RECYCLE_JITTER = 0.1
 """Limits differ by up to this share between workers, so that they do not reach them together."""
 
@@ -149,6 +152,8 @@ class Crew:
         phase, slot = Phase(int(line[FROM_PHASE])), int(line[FROM_SLOT]) - 1 if line[FROM_SLOT] else None
         reading = Reading(phase, int(since[member.index, 0]), asked_ns(member.index), slot)
         self._act(member, member.machine.look(reading, now, self._start_scale()))
+        if member.machine.state is State.KILLING and now - member.machine.since_ns > KEEPER_PATIENCE_NS:
+            self._children.kill_keeper()  # it does not answer; its channel tells the rest
 
     def _start_scale(self) -> float:
         """Starts that share cores take longer: deadlines grow with how many start on how many cores."""

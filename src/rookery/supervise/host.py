@@ -26,7 +26,13 @@ def memory_limit_bytes() -> int:
 
 
 def free_bytes() -> int:
-    """Memory that can be taken without swapping."""
+    """Memory that can be taken without swapping, within the container's limit."""
+    limit, used = _cgroup("memory.max"), _cgroup("memory.current")
+    room = int(limit) - int(used) if limit.isdigit() and used.isdigit() else memory_limit_bytes()
+    return min(_available_bytes(), max(room, 0))
+
+
+def _available_bytes() -> int:
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:

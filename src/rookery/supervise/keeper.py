@@ -41,9 +41,9 @@ SWEEP_LIMIT_S = 2.0
 class Keeper:
     """The keeper's whole state: children by number, tags of dead ones, directories to remove."""
 
-    def __init__(self, channel: socket.socket, parent_pid: int, exec_children: bool, payload: Any) -> None:
+    def __init__(self, channel: socket.socket, parent_pid: int, mode: str, payload: Any) -> None:
         self._channel, self._parent_pid = channel, parent_pid
-        self._exec, self._payload = exec_children, payload
+        self._exec, self._forked, self._payload = mode == "spawn", mode == "fork", payload
         self._children: dict[int, ChildSpec] = {}
         self._dead: set[str] = set()  # tags and names of children that are gone
         self._tidy: set[str] = set()
@@ -84,7 +84,8 @@ class Keeper:
             except BaseException:
                 self._tell("preload_failed", module=name, traceback=traceback.format_exc())
                 return False
-        gc.collect()
+        if not self._forked:
+            gc.collect()  # not in a copy of the user's program: finalizers of its garbage must run there, not here
         gc.freeze()  # children then share these pages instead of copying them at their first collection
         return True
 
@@ -220,7 +221,7 @@ def keep(
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         close_all_but([channel_fd, *keep_fds])
-        keeper = Keeper(socket.socket(fileno=channel_fd), parent_pid, mode == "spawn", payload)
+        keeper = Keeper(socket.socket(fileno=channel_fd), parent_pid, mode, payload)
         try:
             keeper.run(preload)
         finally:

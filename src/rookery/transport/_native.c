@@ -234,7 +234,7 @@ static int same_layout(PyArrayObject *a, PyArrayObject *b) {
     if (PyArray_TYPE(a) != PyArray_TYPE(b) || PyArray_NDIM(a) != PyArray_NDIM(b)) return 0;
     for (int i = 0; i < PyArray_NDIM(a); i++)
         if (PyArray_DIM(a, i) != PyArray_DIM(b, i)) return 0;
-    return PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISNOTSWAPPED(a) && PyArray_IS_C_CONTIGUOUS(b);
+    return PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISNOTSWAPPED(a) && PyArray_IS_C_CONTIGUOUS(b) && PyArray_ISNOTSWAPPED(b);
 }
 
 /* exchange_all(actions, rows, sent_ns, timeout_ns, until_ns): the whole common step of a synchronous pool in one call.

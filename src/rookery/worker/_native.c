@@ -317,16 +317,20 @@ static int reset_slot(Loop *self, Seat *seat, uint64_t began, uint32_t *attentio
     int failed = -1;
     if (!PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) != 2) {
         PyErr_SetString(self->bad_value, "env.reset() must return (obs, info)");
-    } else if (write_observation(self, seat, PyTuple_GET_ITEM(answer, 0)) == 0) {
+    } else {
         PyObject *info = PyTuple_GET_ITEM(answer, 1);
         self->began[s] = monotonic_ns();
         self->reset_ns[s] += self->began[s] - began;
-        self->status[s] = self->ended[s] = self->terminated[s] = self->truncated[s] = 0;
-        self->reward[s] = self->running_return[s] = 0.0;
+        self->status[s] = self->ended[s] = 0;
+        self->running_return[s] = 0.0;
         self->running_length[s] = self->mail[s] = 0;
-        failed = 0;
-        if (self->always_info || !PyDict_CheckExact(info) || PyDict_GET_SIZE(info))
-            failed = attention_of(PyObject_CallMethodOneArg(seat->slot, self->s_put_info, info), attention);
+        failed = write_observation(self, seat, PyTuple_GET_ITEM(answer, 0));
+        if (!failed) {
+            self->reward[s] = 0.0;
+            self->terminated[s] = self->truncated[s] = 0;
+            if (self->always_info || !PyDict_CheckExact(info) || PyDict_GET_SIZE(info))
+                failed = attention_of(PyObject_CallMethodOneArg(seat->slot, self->s_put_info, info), attention);
+        }
     }
     Py_DECREF(answer);
     return failed;
