@@ -202,6 +202,14 @@ def test_a_slot_that_is_quarantined_before_its_reset_was_answered_shows_no_row_o
     assert hand_out(desk) == ([True, False], [])
 
 
+def test_a_broken_answer_of_a_slot_that_was_quarantined_since_is_a_fault_row(desk):
+    desk.ask([0, 1])
+    desk.worker_died([], [], [0, 1])
+    desk.quarantine(0, unanswered=False)
+    desk.never_true(0)
+    assert hand_out(desk) == ([True, False], [0])
+
+
 def test_slots_that_are_back_after_a_fault_are_told_and_renewed_ones_are_not(desk):
     desk.ask([0, 1])
     desk.slot_broke(0)

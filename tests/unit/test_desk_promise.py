@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from rookery.pool.desk import Desk, Life
+from rookery.pool.desk import Desk, Life, Verdict
 from rookery.spec.phase import Op
 
 GROUPS = {0: (0, 1), 1: (2,), 2: (3,)}
@@ -87,7 +87,9 @@ class Desks(RuleBasedStateMachine):
             masked, faulty = [False] * len(slots), set()
         else:
             for slot in broken:
-                if self.desk.life[slot] != Life.OUT and self.ops[slot] is not Op.NONE:
+                if self.desk.life[slot] == Life.OUT:
+                    self.desk.never_true(slot)
+                elif self.ops[slot] is not Op.NONE:
                     self.desk.slot_broke(slot)
                     if quarantine:
                         self.desk.quarantine(slot, unanswered=False)
@@ -146,12 +148,16 @@ class Desks(RuleBasedStateMachine):
         self.up[worker] = True  # so that every draw kills somebody
         self.take_down(worker)
         group = next((g for g in GROUPS_OF[worker] if quarantined in GROUPS[g]), None)
-        if group is not None and self.desk.life[quarantined] != Life.OUT and self.slots[quarantined].answer != "broke":
+        broke_renewed = group is not None and self.slots[quarantined].answer == "broke" and self.is_renewed(quarantined)
+        if group is not None and self.desk.life[quarantined] != Life.OUT and not broke_renewed:
             self.desk.quarantine(quarantined, unanswered=group in self.open)
             self.ops[quarantined] = Op.NONE
             for other in self.open & set(GROUPS_OF[worker]):
                 if all(self.desk.life[slot] == Life.OUT for slot in GROUPS[other]):
                     self.settle(other)
+
+    def is_renewed(self, slot):
+        return self.desk.verdict[slot] == Verdict.RENEWED
 
     def take_down(self, worker):
         self.up[worker] = False
