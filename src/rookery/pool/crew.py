@@ -34,7 +34,7 @@ from rookery.supervise.children import Children, Report
 from rookery.supervise.exits import Ending
 from rookery.supervise.lockfile import LockFile
 from rookery.supervise.machine import NS, Command, Reading, State, WorkerMachine
-from rookery.transport.control import FROM_LETTER, FROM_PHASE, FROM_SLOT, FROM_STAGE, TO_GO, TO_LETTER, TO_STOP
+from rookery.transport.control import FROM_LETTER, FROM_PHASE, FROM_SLOT, FROM_STAGE, TO_GO, TO_LETTER, TO_POLL, TO_STOP
 from rookery.transport.mailbox import TO_PARENT, TO_WORKER
 
 PROGRESS_STEPS = 50
@@ -106,6 +106,8 @@ class Crew:
     def let_go(self, digest: str) -> None:
         """The slab has its size: workers that wait for it go on, later ones need not wait."""
         self._launcher.spec = dataclasses.replace(self._launcher.spec, digest=digest)
+        self._launcher.may_poll = len(self.members) <= host.cores()
+        self._wiring.control.to_worker[:, TO_POLL] = self._launcher.may_poll
         self._wiring.control.to_worker[:, TO_GO] = 1
         for bell in self._wiring.bells:
             bell.ring()

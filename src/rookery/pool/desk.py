@@ -106,7 +106,7 @@ class Desk:
 
     def never_true(self, slot: int) -> None:
         """A quarantined slot's environment had failed before its worker died: its answer is no true row."""
-        if self.verdict[slot] == Verdict.TRUE:
+        if self.verdict[slot] in (Verdict.TRUE, Verdict.RENEWED):
             self.verdict[slot] = Verdict.FAULT
 
     def wait_longer(self, slots: Iterable[int]) -> None:

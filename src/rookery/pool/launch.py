@@ -12,7 +12,7 @@ from rookery.spec.phase import Phase, Stage
 from rookery.spec.seat import WorkerSpec
 from rookery.supervise.child import ChildSpec
 from rookery.supervise.children import Children
-from rookery.transport.control import FROM_PHASE, TO_GO
+from rookery.transport.control import FROM_PHASE, TO_GO, TO_POLL
 from rookery.transport.mailbox import TO_WORKER
 
 WORKER_ENTRY = "rookery.worker.main:run"
@@ -20,11 +20,12 @@ WORKER_ENTRY = "rookery.worker.main:run"
 
 
 class Launcher:
-    """Starts generations. ``spec`` is what every letter has in common."""
+    """Starts generations. ``spec`` is what every letter has in common; ``may_poll``: each worker has its own core."""
 
     def __init__(self, wiring: Wiring, children: Children, run_dir: Path, spec: WorkerSpec) -> None:
         self._wiring, self._children, self._run_dir = wiring, children, run_dir
         self.spec = spec
+        self.may_poll = False
 
     def log_of(self, worker: int) -> Path:
         """Where a worker's output goes."""
@@ -47,6 +48,7 @@ class Launcher:
         control.from_worker[worker] = 0
         control.to_worker[worker] = 0
         control.to_worker[worker, TO_GO] = bool(self.spec.digest)
+        control.to_worker[worker, TO_POLL] = self.may_poll
         control.since_ns[worker, 0] = now_ns
         control.from_worker[worker, FROM_PHASE] = int(Phase.IMPORT)
 

@@ -4,8 +4,9 @@
 ``sent`` word, its answer is ``done`` catching up with it. A late answer can therefore never be taken for the answer to
 a newer request: the numbers differ.
 
-Without the native module the publishing stores are plain stores of the interpreter, followed by a system call when
-somebody sleeps. On x86 that is in order; on other processors the native module is the one to use.
+Without the native module the publishing stores are plain stores of the interpreter. On x86 stores stay in their order,
+but a store may still be on its way when a later load is done: "I sleep" and "I asked" can miss each other. So nobody in
+pure Python sleeps without a limit. On other processors the native module is the one to use.
 """
 
 from __future__ import annotations
@@ -33,10 +34,16 @@ PARENT_ROUNDS = 50
 """Rounds (eight looks and a yield, about 1 us each) before the parent sleeps: just longer than a cheap batch."""
 
 WORKER_ROUNDS = 200
-"""The same for workers, longer: between two batches the parent's policy runs, and waking costs 30 to 50 us."""
+"""The same for workers, longer: between two batches the parent's policy runs, and waking costs 30 to 50 us.
+
+Only while every worker has a core of its own: processes that yield to each other can keep one more from ever running.
+"""
 
 PY_ROUNDS = 40
 """Rounds of the pure-Python loops, where one look already costs as much as a native round."""
+
+PY_NAP_S = 0.1
+"""Longest sleep of a pure-Python worker: its stores are not fenced, so a ring can, very rarely, be missed."""
 
 
 class PyCaller:
@@ -158,18 +165,23 @@ class Answerer:
 
     def next_group(self) -> int | None:
         """The next asked group, in turn so that none starves; None when the parent says stop."""
-        while True:
-            for _ in range(self._rounds):
-                if self._to[TO_STOP]:
-                    return None
-                group = self._find()
-                if group is not None:
-                    return group
+        rounds = self._rounds
+        while not self._to[TO_STOP]:
+            group = self._find()
+            if group is not None:
+                return group
+            if rounds:
+                rounds -= 1
                 os.sched_yield()
-            self._from[FROM_ASLEEP] = 1
-            if self._find() is None and not self._to[TO_STOP]:
-                self._bell.wait(None)
-            self._from[FROM_ASLEEP] = 0
+            else:
+                self._sleep()
+        return None
+
+    def _sleep(self) -> None:
+        self._from[FROM_ASLEEP] = 1
+        if not self._is_asked() and not self._to[TO_STOP]:
+            self._bell.wait(PY_NAP_S)
+        self._from[FROM_ASLEEP] = 0
 
     def publish(self, group: int, attention: int) -> None:
         """Everything of the answer is written: say so, and ring the parent if it sleeps."""
@@ -177,6 +189,10 @@ class Answerer:
         self._group[group * WORDS + GROUP_DONE] = self._asked
         if self._parent[PARENT_ASLEEP]:
             self._parent_bell.ring()
+
+    def _is_asked(self) -> bool:
+        words = self._group
+        return any(words[g * WORDS + GROUP_SENT] != words[g * WORDS + GROUP_DONE] for g in self._groups)
 
     def _find(self) -> int | None:
         count = len(self._groups)

@@ -16,7 +16,7 @@ from rookery.spec.autoreset import Autoreset
 from rookery.spec.data import DataSpec
 from rookery.spec.phase import Op, Phase
 from rookery.transport.bell import Bell
-from rookery.transport.control import Control
+from rookery.transport.control import TO_POLL, Control
 from rookery.transport.exchange import WORKER_ROUNDS, Answerer
 from rookery.transport.native import native_module
 from rookery.worker.slot import EnvSlot
@@ -71,8 +71,9 @@ def make_loop(
 ) -> Loop:
     """The native loop where it is built and allowed, else the Python one."""
     native = native_module("rookery.worker._native")
+    rounds = WORKER_ROUNDS if control.to_worker[worker, TO_POLL] else 0
     if native is None:
-        answerer = Answerer(control, worker, tuple(groups), bell, parent_bell, WORKER_ROUNDS)
+        answerer = Answerer(control, worker, tuple(groups), bell, parent_bell, rounds)
         return PyLoop(control, stamp, groups, answerer)
     loop: Any = native.Loop(
         control=control,
@@ -87,7 +88,7 @@ def make_loop(
         autoreset=int(autoreset),
         bell_fd=bell.wait_fd,
         parent_fd=parent_bell.ring_fd,
-        rounds=WORKER_ROUNDS,
+        rounds=rounds,
     )
     for slots in groups.values():
         for slot in slots:
