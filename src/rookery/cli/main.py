@@ -49,6 +49,7 @@ def _parse(argv: Sequence[str] | None) -> Verb:
     import tyro
 
     from rookery.cli.benchmark import Benchmark
+    from rookery.cli.chaos import Chaos
     from rookery.cli.check import Check
     from rookery.cli.demo import Demo
     from rookery.cli.doctor import Doctor
@@ -59,6 +60,7 @@ def _parse(argv: Sequence[str] | None) -> Verb:
         "info": Info,
         "doctor": Doctor,
         "check": Check,
+        "chaos": Chaos,
         "benchmark": Benchmark,
     }
     verb: Verb = tyro.extras.subcommand_cli_from_dict(verbs, prog="rookery", description=ABOUT, args=argv)

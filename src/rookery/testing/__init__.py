@@ -8,13 +8,27 @@
     fakes        a clock that stands still, a sink that remembers
     leftovers    what a program left behind: processes, descriptors, segments, directories
     conformance  ``check_env``: what an environment is like before it is trusted with a training run
+    chaos        workers murdered while a pool steps, every row compared with an undisturbed twin's
 
-Nothing else of the package may import this one, except the command line's ``check`` verb.
+Nothing else of the package may import this one, except the command line's ``check`` and ``chaos`` verbs.
 """
 
+from rookery.testing.chaos import Chaos
+from rookery.testing.chaosreport import ChaosReport
 from rookery.testing.conformance import EnvReport, check_env
 from rookery.testing.counting import CountingEnv, Referee
 from rookery.testing.fakes import FakeClock, RecordingSink
 from rookery.testing.zoo import Fragile, When
 
-__all__ = ["CountingEnv", "EnvReport", "FakeClock", "Fragile", "RecordingSink", "Referee", "When", "check_env"]
+__all__ = [
+    "Chaos",
+    "ChaosReport",
+    "CountingEnv",
+    "EnvReport",
+    "FakeClock",
+    "Fragile",
+    "RecordingSink",
+    "Referee",
+    "When",
+    "check_env",
+]

@@ -1,0 +1,184 @@
+"""Murders of workers: planned before the run, carried out by a thread, counted when they reached a living process.
+
+::
+
+    kill      SIGKILL, as the kernel does when memory is short
+    hang      SIGSTOP: alive, and never answers again
+    segfault  native code of the worker reads an address that does not exist, wherever it happens to be
+
+A murder never touches the environment. It must only ever reach processes that the pool itself names as its workers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rookery.spec.env import EnvSpec
+
+KINDS = ("kill", "hang", "segfault")
+
+SEGFAULT_SIGNAL = signal.SIGRTMIN + 8
+"""Makes an armed worker read a bad address; beside the supervisor's own signal, and used by no simulator."""
+
+SHORTEST_S, LONGEST_S = 1e-6, 0.1
+"""Delays are drawn evenly over the orders of magnitude between these: a step's length up to a whole recovery's."""
+
+IN_PAIRS = 0.25
+"""Share of murders that come in the same batch as the one before: they meet workers that start or replay."""
+
+LOOK_AGAIN_S = 0.0005
+"""Pause of a murderer who finds nobody alive."""
+
+
+@dataclass(frozen=True)
+class Murder:
+    """One plan: ``delay_s`` after batch number ``batch`` was sent, and of ``worker`` if that one lives just then."""
+
+    kind: str
+    batch: int
+    delay_s: float
+    worker: int
+
+
+def plan_murders(wanted: Mapping[str, int], batches: int, workers: int, rng: random.Random) -> list[Murder]:
+    """Draw every murder of a run, in the order of their batches."""
+    kinds = [kind for kind, count in wanted.items() for _ in range(count)]
+    rng.shuffle(kinds)
+    moments = sorted(rng.randrange(max(batches, 1)) for _ in kinds)
+    murders: list[Murder] = []
+    for kind, moment in zip(kinds, moments, strict=True):
+        batch = murders[-1].batch if murders and rng.random() < IN_PAIRS else moment
+        delay_s = SHORTEST_S * (LONGEST_S / SHORTEST_S) ** rng.random()
+        murders.append(Murder(kind, batch, delay_s, rng.randrange(workers)))
+    return murders
+
+
+class Murderer(threading.Thread):
+    """Carries out a plan, one murder after the other, while the caller steps and says how far it is.
+
+    ``pids`` tells the workers' process numbers of the moment; nobody is murdered twice.
+    """
+
+    def __init__(self, murders: Sequence[Murder], pids: Callable[[], Sequence[int | None]]) -> None:
+        super().__init__(name="rookery-murderer", daemon=True)
+        self._murders, self._pids = murders, pids
+        self._batch, self._turn, self._over = -1, threading.Condition(), threading.Event()
+        self._victims: set[int] = set()
+        self._failure: OSError | None = None
+        self.delivered: Counter[str] = Counter()
+
+    def reach(self, batch: int) -> None:
+        """Batch number ``batch`` is on its way."""
+        with self._turn:
+            self._batch = batch
+            self._turn.notify()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nobody will be murdered any more."""
+        return not self.is_alive()
+
+    def close(self) -> None:
+        """Murder nobody any more; raises what kept the thread from its work, if anything did."""
+        with self._turn:
+            self._over.set()
+            self._turn.notify()
+        self.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def run(self) -> None:
+        """The thread itself."""
+        try:
+            for murder in self._murders:
+                self._await(murder.batch)
+                self._carry_out(murder)
+        except OSError as failure:
+            self._failure = failure
+
+    def _await(self, batch: int) -> None:
+        with self._turn:
+            self._turn.wait_for(lambda: self._batch >= batch or self._over.is_set())
+
+    def _carry_out(self, murder: Murder) -> None:
+        pause_s = murder.delay_s
+        while not self._over.wait(pause_s) and not self._commit(murder):
+            # Nobody lives: come again later, and not always at the first moment of a new worker's life.
+            pause_s = max(murder.delay_s, LOOK_AGAIN_S)
+
+    def _commit(self, murder: Murder) -> bool:
+        pids = self._pids()
+        for worker in range(len(pids)):
+            pid = pids[(murder.worker + worker) % len(pids)]
+            if pid is not None and pid not in self._victims and strike(pid, murder.kind):
+                self._victims.add(pid)
+                self.delivered[murder.kind] += 1
+                return True
+        return False
+
+
+def strike(pid: int, kind: str) -> bool:
+    """Murder one process; returns whether it lived until then."""
+    try:
+        handle = os.pidfd_open(pid)  # a number may be given to another process, a handle may not
+    except ProcessLookupError:
+        return False
+    try:
+        status = _status(pid)
+        if status.get("State", "X")[0] in "ZX":
+            return False
+        signal.pidfd_send_signal(handle, _signal_for(kind, int(status["SigCgt"], 16)))
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _signal_for(kind: str, caught: int) -> int:
+    """Before a worker is armed, a segfault can only be sent from outside: the supervisor sees the same."""
+    armed = caught >> (SEGFAULT_SIGNAL - 1) & 1
+    segfault = SEGFAULT_SIGNAL if armed else signal.SIGSEGV
+    return {"kill": signal.SIGKILL, "hang": signal.SIGSTOP, "segfault": segfault}[kind]
+
+
+def _status(pid: int) -> dict[str, str]:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return {}
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+class ArmedSpec(EnvSpec):
+    """The same environment, in a worker that segfaults when it is told to. The environment itself is left alone."""
+
+    @classmethod
+    def arming(cls, spec: EnvSpec) -> ArmedSpec:
+        """The armed twin of a specification."""
+        return cls(spec.env, spec.kwargs, spec.modules)
+
+    def load(self) -> Callable[[], Any]:
+        """As ever; the worker is armed before anything is built."""
+        arm()
+        return super().load()
+
+
+def arm() -> None:
+    """Have ``SEGFAULT_SIGNAL`` run ``strlen`` with the signal's number as its pointer: a true bad read.
+
+    It happens in native code, at once and at any instruction, also while the interpreter waits or its lock is held.
+    """
+    libc = ctypes.CDLL(None)
+    libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+    libc.signal.restype = ctypes.c_void_p
+    libc.signal(SEGFAULT_SIGNAL, ctypes.cast(libc.strlen, ctypes.c_void_p))
