@@ -1,6 +1,6 @@
-"""Builds the two native modules; every other setting lives in pyproject.toml.
+"""Builds the native modules; every other setting lives in pyproject.toml.
 
-Both are optional: without a C compiler (or with ``ROOKERY_NATIVE=0`` at run time) the pure-Python twins are used.
+All are optional: without a C compiler (or with ``ROOKERY_NATIVE=0`` at run time) the pure-Python twins are used.
 """
 
 import sys
@@ -27,6 +27,7 @@ setup(
     ext_modules=[
         native("rookery.transport._native", "src/rookery/transport/_native.c"),
         native("rookery.worker._native", "src/rookery/worker/_native.c"),
+        native("rookery.pool._native", "src/rookery/pool/_native.c"),
     ]
     if sys.platform == "linux"
     else []

@@ -129,6 +129,40 @@ class EpisodeStarted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SlotHealed(Event):
+    """A slot is back in the very state it had; nobody above the pool has noticed.
+
+    ``replayed`` steps were repeated, beginning at ``from_step`` of the episode (0, or where a snapshot was taken).
+    """
+
+    seconds: float
+    replayed: int
+    from_step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class HealFailed(Event):
+    """A slot could not be brought back and its episode is cut.
+
+    ``reason``: ``diverged`` (the replay gave another row at ``step``), ``poison`` (``action`` broke it again at that
+    step), ``gave_up`` (killed from outside again and again) or ``cannot`` (``detail`` says why).
+    """
+
+    reason: str
+    step: int
+    action: Any
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayProgress(Event):
+    """How far a long replay is."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class SlotQuarantined(Event):
     """A slot's restart budget is spent; it stays out and its rows are masked."""
 
@@ -138,7 +172,7 @@ class SlotQuarantined(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerRecycled(Event):
-    """A worker was replaced on purpose, between episodes."""
+    """A worker was replaced on purpose."""
 
     reason: str
 

@@ -49,8 +49,17 @@ class Asker:
             ops = [Op.NONE if op is Op.RESET else op for op in ops]
         for slot, op in zip(slots, ops, strict=True):
             if op is Op.RESET:
+                self._journal.mark(slot)
                 self.prepare_reset(slot, self._journal.begin_again(slot), None)
+        self._journal.note(np.array([slot for slot, op in zip(slots, ops, strict=True) if op is Op.STEP], np.int64))
         self._ask(group, slots, ops)
+
+    def step_again(self, slots: Sequence[int]) -> list[int]:
+        """Ask these slots once more for the step they failed in; their neighbours have answered. Returns the groups."""
+        by_group = self._by_group(slots)
+        for group, wanted in by_group:
+            self._ask(group, wanted, [Op.STEP] * len(wanted))
+        return [group for group, _ in by_group]
 
     def reset(self, slots: Sequence[int]) -> None:
         """Ask for resets that were prepared; a quarantined slot is answered with a masked row."""
@@ -61,6 +70,7 @@ class Asker:
     def call(self, slots: Sequence[int], requests: Sequence[Any]) -> None:
         """Ask for calls, one request per slot."""
         for slot, request in zip(slots, requests, strict=True):
+            self._journal.mark(slot)
             self._control.ask_bytes[slot] = self._mail.put(slot, TO_WORKER, request)
         for group, wanted in self._by_group(slots):
             self._ask(group, wanted, [Op.CALL] * len(wanted))

@@ -97,6 +97,14 @@ class Desk:
         if self.life[slot] == Life.LIVE or answered:
             self.life[slot], self._renew[slot] = Life.LOST, False
 
+    def cut(self, slot: int, asked: bool) -> None:
+        """The slot's episode could not be brought back; ``asked``: the row now being produced is its fault row."""
+        self.troubled = True
+        if asked and self.life[slot] != Life.OUT:
+            self.verdict[slot], self.life[slot] = Verdict.FAULT, Life.FRESH
+        else:
+            self._lose(slot)
+
     def slot_broke(self, slot: int) -> None:
         """The slot's environment failed and its worker lives."""
         self.troubled = True

@@ -1,52 +1,273 @@
-"""How each slot's episode began: its seed, its options, and in which generation.
+"""How each slot's episode began and everything that was done to it since: enough to bring it back, exactly.
 
-Today it answers "with which seed did this break?" and gives a restarted slot its next seed. It is also the place where
-the actions since then will be kept, so that a slot can be brought back to the very state it had.
+Kept by the parent, in memory that no worker can touch. Actions go to the notes, one write per batch; full chunks are
+packed away, and long episodes spill to a file. A snapshot makes everything before the one before it superfluous.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+from rookery.pool.notes import NOTHING, STEP, Notes, Sheets, make_notes
+from rookery.pool.shelf import Shelf
+from rookery.spec.call import CallRequest
+from rookery.spec.codec import ActionCodec
+from rookery.spec.restore import Beginning, Restore
+from rookery.spec.seeds import episode_seed
+from rookery.transport.control import Control
+
+BEFORE_RESET = -1
+"""The step of calls that were made before the present episode began."""
+
+CALLS_LIMIT = 10_000
+"""Calls into one environment that are remembered; with more, its episodes are cut instead of brought back."""
+
+RNG_KNOWN = 40
+"""The byte of a generator's record that says whether the rest is known."""
 
 
 @dataclass(frozen=True)
-class Beginning:
-    """How a slot's stream of episodes began: ``seed`` at the last explicit reset (None: unseeded)."""
+class Snapshot:
+    """A state of an environment: in which episode, after how many steps, with what return so far."""
+
+    episode: int
+    length: int
+    total: float
+    state: bytes
+
+
+@dataclass
+class Page:
+    """What is written down of one slot besides its actions."""
 
     seed: int | None = None
-    options: Any = None
     restarts: int = 0
+    began: tuple[int, Beginning] | None = None
+    snapshots: list[Snapshot] = field(default_factory=list)
+    calls: list[tuple[int, int, CallRequest]] = field(default_factory=list)
+    forgot_calls: bool = False
 
 
 class Journal:
-    """One beginning per slot."""
+    """One page per slot. ``open`` once the spaces are known; until then only seeds are remembered."""
 
-    def __init__(self, slots: int) -> None:
-        self._beginnings = [Beginning() for _ in range(slots)]
+    def __init__(self, slots: int, seed_episodes: bool = False) -> None:
+        self._pages = [Page() for _ in range(slots)]
+        self._seed_episodes = seed_episodes
         self.last_action: Callable[[int], Any] = lambda slot: None
+        self.notes: Notes | None = None
+        self._numbers = np.zeros(slots, np.int64)
 
-    def begin(self, slot: int, seed: int | None, options: Any) -> None:
-        """An explicit reset."""
-        self._beginnings[slot] = Beginning(seed, options)
+    def open(
+        self,
+        control: Control,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        codec: ActionCodec | None,
+        next_step: bool,
+        heals: bool,
+        spill_dir: Path,
+    ) -> None:
+        """Begin to take notes, if episodes shall be healed and their actions can be written down."""
+        self._control, self._codec, self._next_step = control, codec, next_step
+        if not heals or codec is None:
+            return
+        slots = len(self._pages)
+        self._sheets = Sheets.blank(slots, codec.width)
+        self._shelves = [Shelf(codec.width, spill_dir / f"slot-{slot}.journal") for slot in range(slots)]
+        self.notes = make_notes(control, self._sheets, codec, arrays, next_step, self._pack)
+
+    # ---- beginnings -------------------------------------------------------------------------------------------------
+
+    def begin(self, slot: int, seed: int | None, options: Any) -> int | None:
+        """An episode is about to be begun on request; returns the seed to begin it with.
+
+        Where every episode has a seed, one that was not given is derived from the last that was, or drawn.
+        """
+        page, number = self._pages[slot], int(self._control.begun[slot]) + 1
+        if seed is None and self._seed_episodes:
+            if page.seed is not None:
+                seed = self._derived(slot, page.seed, number)
+            else:
+                page.seed = seed = int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
+                self._control.base_seed[slot], self._control.base_episode[slot] = seed, number
+        elif seed is not None:
+            page.seed, page.restarts = seed, 0
+            self._control.base_seed[slot], self._control.base_episode[slot] = seed, number
+        page.began = (number, Beginning(seed, options))
+        return seed
+
+    def begin_again(self, slot: int) -> int | None:
+        """After a cut: the next episode's seed, derived, so that a run with the same faults gives the same numbers."""
+        page, number = self._pages[slot], int(self._control.begun[slot]) + 1
+        seed = None
+        if page.seed is not None and self._seed_episodes:
+            seed = self._derived(slot, page.seed, number)
+        elif page.seed is not None:
+            page.restarts += 1
+            seed = int(np.random.SeedSequence([page.seed, slot, page.restarts]).generate_state(1, np.uint32)[0])
+        page.began = (number, Beginning(seed))
+        return seed
+
+    def _derived(self, slot: int, seed: int, number: int) -> int:
+        return episode_seed(seed, slot, number - int(self._control.base_episode[slot]))
 
     def describe(self, slot: int) -> tuple[int | None, Any]:
         """Seed and last action of a slot, for reports."""
-        return self._beginnings[slot].seed, self.last_action(slot)
+        return self._pages[slot].seed, self.last_action(slot)
 
-    def seed_of(self, slot: int) -> int | None:
-        """The seed the slot's present stream of episodes began with."""
-        return self._beginnings[slot].seed
+    # ---- what happens -----------------------------------------------------------------------------------------------
 
-    def begin_again(self, slot: int) -> int | None:
-        """The next generation's seed: derived, so that a run with the same faults gives the same numbers again."""
-        old = self._beginnings[slot]
-        restarts = old.restarts + 1
-        seed = None
-        if old.seed is not None:
-            seed = int(np.random.SeedSequence([old.seed, slot, restarts]).generate_state(1, np.uint32)[0])
-        self._beginnings[slot] = Beginning(old.seed, old.options, restarts)
-        return seed
+    def note(self, slots: npt.NDArray[np.int64]) -> None:
+        """These slots are about to be stepped."""
+        if self.notes is not None:
+            self.notes.note(slots)
+
+    def mark(self, slot: int) -> None:
+        """A request that is no step is about to be sent: remember the newest row."""
+        if self.notes is not None:
+            self._catch_up(slot)
+            self._sheets.seen[slot] = self._control.digest[slot]
+            self._sheets.pending[slot] = NOTHING
+
+    def remember_call(self, slot: int, request: CallRequest) -> None:
+        """A call that may have changed the environment; it is repeated wherever the environment is rebuilt."""
+        page = self._pages[slot]
+        if len(page.calls) >= CALLS_LIMIT:
+            page.forgot_calls = True
+            return
+        episode, step = self.position(slot)
+        page.calls.append((episode, step, request))
+
+    def keep_snapshot(self, slot: int, state: bytes) -> None:
+        """A snapshot came with the newest row. The last two are kept, and the actions since the older one."""
+        if self.notes is None:
+            return
+        control, page = self._control, self._pages[slot]
+        episode, length = int(control.begun[slot]), int(control.state_length[slot])
+        page.snapshots = [s for s in page.snapshots if s.episode == episode][-1:]
+        page.snapshots.append(Snapshot(episode, length, float(control.state_total[slot]), state))
+        if len(page.snapshots) == 2:
+            self._shelves[slot].forget_before(page.snapshots[0].length)
+
+    def _pack(self, slot: int) -> None:
+        sheets = self._sheets
+        shelf, start, stop = self._shelves[slot], int(sheets.base[slot]), int(sheets.count[slot])
+        shelf.put(int(sheets.episode[slot]), start, sheets.actions[slot].tobytes(), sheets.digests[slot].tobytes())
+        sheets.base[slot] = stop
+
+    def _catch_up(self, slot: int) -> None:
+        """A new episode has begun and nothing of it is noted yet."""
+        sheets, begun = self._sheets, self._control.begun[slot]
+        if sheets.episode[slot] != begun:
+            sheets.episode[slot], sheets.count[slot], sheets.base[slot], sheets.blind[slot] = begun, 0, 0, 0
+
+    # ---- coming back ------------------------------------------------------------------------------------------------
+
+    def position(self, slot: int) -> tuple[int, int]:
+        """Episode and step up to which everything is published, while nothing is under way for the slot."""
+        return int(self._control.begun[slot]), int(self._control.running_length[slot])
+
+    def undone(self, slot: int, is_open: bool) -> tuple[int, int]:
+        """Episode and number of the step that was under way, or would come next."""
+        if not is_open:
+            self._catch_up(slot)
+        return int(self._sheets.episode[slot]), self._done(slot, is_open)
+
+    def _done(self, slot: int, is_open: bool) -> int:
+        under_way = is_open and self._sheets.pending[slot] == STEP
+        return int(self._sheets.count[slot]) - int(under_way)
+
+    def cannot(self, slot: int) -> str:
+        """Why the slot's present episode cannot be brought back; empty if it can."""
+        if self._codec is None:
+            return "its actions are objects, which are not written down"
+        if self.notes is None:
+            return "on_fault is not 'heal'"
+        if self._sheets.blind[slot]:
+            return "it was given an action outside of its action space"
+        if self._pages[slot].forgot_calls:
+            return f"more than {CALLS_LIMIT} calls were made into its environment"
+        beginning = self._first(slot)
+        if beginning.seed is None and beginning.state is None and beginning.rng is None:
+            return "its episode began without a seed and with an unknown generator; use seed_episodes=True"
+        return ""
+
+    def order(self, slot: int, is_open: bool, skip_snapshots: int = 0) -> Restore:
+        """Everything a worker needs to bring the slot back. ``skip_snapshots``: so many of the newest did not help."""
+        if not is_open:
+            self._catch_up(slot)
+        sheets, done = self._sheets, self._done(slot, is_open)
+        beginning = self._nearest(slot, done, skip_snapshots)
+        last = sheets.seen[slot] if is_open else self._control.digest[slot]
+        actions, digests = self._entries(slot, beginning.length, done)
+        self._numbers[slot] += 1
+        return Restore(
+            number=int(self._numbers[slot]),
+            beginning=beginning,
+            actions=actions,
+            steps=done - beginning.length,
+            digests=digests + np.uint32(last).tobytes(),
+            calls=self._calls(slot, int(sheets.episode[slot])),
+        )
+
+    def plain_order(self, slot: int) -> Restore:
+        """For a slot whose episode is over or cut: its environment is new, but calls made into it still count."""
+        calls = self._calls(slot, -1)
+        self._numbers[slot] += 1
+        return Restore(int(self._numbers[slot]), None, calls=calls)
+
+    def has_calls(self, slot: int) -> bool:
+        """Whether a new environment needs calls to be repeated."""
+        return bool(self._pages[slot].calls)
+
+    def episode(self, slot: int) -> int:
+        """The episode that is written down."""
+        return int(self._sheets.episode[slot])
+
+    def is_autoreset(self, slot: int) -> bool:
+        """Whether the request under way only begins the slot's next episode, with a seed of its own."""
+        return self._seed_episodes and self._sheets.pending[slot] not in (NOTHING, STEP)
+
+    def _calls(self, slot: int, episode: int) -> tuple[tuple[int, CallRequest], ...]:
+        return tuple(
+            (step if made_in == episode else BEFORE_RESET, request) for made_in, step, request in self._pages[slot].calls
+        )
+
+    def _nearest(self, slot: int, done: int, skip: int) -> Beginning:
+        """The newest usable snapshot, else the episode's own beginning.
+
+        At least one step is replayed after a snapshot, so that something is compared.
+        """
+        episode = int(self._sheets.episode[slot])
+        snapshots = [s for s in self._pages[slot].snapshots if s.episode == episode]
+        for snapshot in snapshots[: len(snapshots) - skip][::-1]:
+            if snapshot.length < done:
+                return Beginning(state=snapshot.state, length=snapshot.length, total=snapshot.total)
+        return self._first(slot)
+
+    def _first(self, slot: int) -> Beginning:
+        """How the episode began."""
+        page, episode = self._pages[slot], int(self._sheets.episode[slot])
+        began = page.began[1] if page.began is not None and page.began[0] == episode else Beginning()
+        if began.seed is not None or began.state is not None:
+            return began
+        if self._seed_episodes and page.seed is not None:
+            return Beginning(self._derived(slot, page.seed, episode), began.options)
+        record = self._control.rng[slot, episode % 2].tobytes()
+        return Beginning(None, began.options, rng=record if record[RNG_KNOWN] else None)
+
+    def _entries(self, slot: int, start: int, stop: int) -> tuple[bytes, bytes]:
+        sheets = self._sheets
+        base = int(sheets.base[slot])
+        old_actions, old_digests = self._shelves[slot].get(int(sheets.episode[slot]), start, min(stop, base))
+        first, last = max(start, base) - base, max(stop, base) - base
+        return (
+            old_actions + sheets.actions[slot, first:last].tobytes(),
+            old_digests + sheets.digests[slot, first:last].tobytes(),
+        )

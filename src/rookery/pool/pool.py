@@ -23,16 +23,20 @@ from rookery.pool.asker import Asker
 from rookery.pool.batch import Batch
 from rookery.pool.checks import Slots, checked_slots, seeds_for, whole_groups
 from rookery.pool.desk import Life
+from rookery.pool.healer import Healer
 from rookery.pool.journal import Journal
 from rookery.pool.metrics import PoolMetrics, measure
 from rookery.pool.minder import TICK_NS, Minder
 from rookery.pool.start import Order, Start, begin
 from rookery.spec.autoreset import Autoreset
-from rookery.spec.call import CallRequest, CallResult
+from rookery.spec.call import CHANGING, CallRequest, CallResult
 from rookery.spec.env import EnvSpec
 from rookery.spec.options import PoolOptions
-from rookery.spec.phase import Attention, Op, Status
-from rookery.transport.mailbox import TO_PARENT
+from rookery.spec.phase import Attention, Op
+from rookery.transport.mailbox import STATE, TO_PARENT
+
+ORDINARY = Attention.MAIL | Attention.ENDED
+"""What the fast path can deal with."""
 
 ALREADY_SENT, NOT_SENT = -1, -2
 """Answers of the native exchange that leave the rest to ``recv``, or all of it to ``send`` and ``recv``."""
@@ -65,7 +69,7 @@ class Pool:
         self._closed = True
         self._clock = clock or SystemClock()
         self.options = PoolOptions.of(settings)
-        self._journal = Journal(max(num_envs, 1))
+        self._journal = Journal(max(num_envs, 1), self.options.seed_episodes)
         order = Order(EnvSpec.of(env), num_envs, workers, groups, batch_size, self.options)
         start = begin(order, self._clock, self._journal.describe)
         self._closed = False
@@ -81,8 +85,21 @@ class Pool:
         self.metadata, self.render_mode = start.hello.metadata, start.hello.render_mode
         self.env_spec = start.hello.env_spec
         self._disabled = Autoreset.parse(self.options.autoreset) is Autoreset.DISABLED
+        heals, log = self.options.on_fault == "heal", self._rig.log
+        next_step = Autoreset.parse(self.options.autoreset) is Autoreset.NEXT_STEP
+        spill_dir = self.run_dir / "journal"
+        self._journal.open(self._control, start.arrays, start.action_codec, next_step, heals, spill_dir)
+        self._healer = Healer(heals, self._journal, self._control, self._mail, self._clock, log.emit)
         self._minder = Minder(
-            self._plan, self._crew, self._caller, self._control, self._mail, self.options, self._clock, self._rig.log
+            self._plan,
+            self._crew,
+            self._caller,
+            self._control,
+            self._mail,
+            self.options,
+            self._clock,
+            log,
+            self._healer,
         )
         self._asker = Asker(
             self._plan, self._caller, self._minder, self._control, self._mail, self._journal, self._clock
@@ -104,6 +121,8 @@ class Pool:
         # Groups of one slot, the usual case of first-ready batches, need no concatenation.
         alone = all(len(slots) == 1 for slots in self._group_slots)
         self._single = np.concatenate(self._group_slots) if alone else None
+        self._note_all = self._journal.notes.note_all if self._journal.notes is not None else None
+        self._mended, self._carried = False, Attention.NONE
         self._last_slots = np.zeros(0, np.int64)
         self._last_groups: list[int] = []
 
@@ -128,8 +147,9 @@ class Pool:
         try:
             self._drain()
             for slot, slot_seed in zip(chosen.tolist(), seeds, strict=True):
-                self._journal.begin(slot, slot_seed, options)
-                self._asker.prepare_reset(slot, slot_seed, options)
+                self._healer.drop(slot)
+                self._journal.mark(slot)
+                self._asker.prepare_reset(slot, self._journal.begin(slot, slot_seed, options), options)
             batch = self._reset_until_done(chosen)
         finally:
             self._minder.patient = False
@@ -153,9 +173,13 @@ class Pool:
             for group in range(len(self._group_slots)) if groups is None else groups:
                 self._asker.step(group)
         elif groups is None:
+            if self._note_all is not None:
+                self._note_all()
             self._minder.sent_ns.fill(self._clock.now_ns())
             self._caller.post_all()
         else:
+            if chosen is not None:
+                self._journal.note(chosen)
             self._minder.sent_ns[groups] = self._clock.now_ns()
             self._caller.post(groups)
 
@@ -167,26 +191,45 @@ class Pool:
         need = min(self._batch_groups, caller.inflight_count)
         if not need:
             raise UsageError("nothing is under way: call send() (or reset()) before recv()")
-        if minder.careful:
-            minder.attend()
-        while caller.wait(need, TICK_NS) < need:
-            minder.attend()
-        if minder.careful or self._clock.now_ns() >= minder.next_tick:
-            minder.attend()  # a worker that answers is up: learn of it before its rows are judged
-        if need == len(self._group_slots) and not self._desk.troubled:
-            attention = caller.collect_all()
-            if not attention & Attention.FAULT:
-                return self._gather.everybody(attention)
-            return self._hand_out(self._gather.all_slots, attention)
-        groups, attention = caller.collect(need, self._turn)
+        while True:
+            if minder.careful:
+                minder.attend()
+            while caller.wait(need, TICK_NS) < need:
+                minder.attend()
+            if minder.careful or self._clock.now_ns() >= minder.next_tick:
+                minder.attend()  # a worker that answers is up: learn of it before its rows are judged
+            if need == len(self._group_slots) and not self._desk.troubled and not self._mended:
+                attention = caller.collect_all()
+                if not attention & ~ORDINARY:
+                    return self._gather.everybody(attention)
+                slots, groups = self._gather.all_slots, list(range(need))
+            else:
+                groups, attention = caller.collect(need, self._turn)
+                slots = self._slots_of_groups(groups, need)
+                attention |= self._carried
+                if not attention & ~ORDINARY and not self._desk.troubled and not self._mended:
+                    return self._gather.some(slots, attention)
+            if not attention & Attention.FAULT or not self._asked_again(slots, groups, attention):
+                return self._hand_out(slots, attention)
+
+    def _slots_of_groups(self, groups: list[int], need: int) -> Slots:
+        """The slots of a batch; in their order if it is a full one."""
         self._turn = (groups[-1] + 1) % len(self._group_slots)
         if need == len(self._group_slots):
             groups.sort()
         slots = self._single[groups] if self._single is not None else self._concatenated(groups)
         self._last_slots, self._last_groups = slots, groups
-        if self._desk.troubled or attention & Attention.FAULT:
-            return self._hand_out(slots, attention)
-        return self._gather.some(slots, attention)
+        return slots
+
+    def _asked_again(self, slots: Slots, groups: list[int], attention: int) -> bool:
+        """Slots that failed and can be healed are asked again; the rest of the batch lies ready until they answer."""
+        again = self._minder.sort_out(slots)
+        if not again:
+            return False
+        self._mended, self._carried = True, attention & ~Attention.FAULT
+        for group in set(groups) - set(self._asker.step_again(again)):
+            self._caller.answer(group)
+        return True
 
     def latest(self) -> Batch:
         """Every slot's row as it stands, without stepping anything; for views that must answer for all slots."""
@@ -197,15 +240,24 @@ class Pool:
         """``send`` then ``recv``; in one native call where nothing is wrong and the actions are plain rows."""
         if self._swift is not None and self._begun and not self._closed and not self._minder.careful:
             minder = self._minder
-            attention = self._swift(actions, self._writer.plain, minder.sent_ns, TICK_NS, minder.next_tick)
+            attention = self._swift(
+                actions, self._writer.plain, self._note_all, minder.sent_ns, TICK_NS, minder.next_tick
+            )
             if attention == ALREADY_SENT:
                 return self.recv()
             if attention != NOT_SENT:
-                if attention & Attention.FAULT:
-                    return self._hand_out(self._gather.all_slots, attention)
+                if attention & ~ORDINARY:
+                    return self._closer_look(attention)
                 return self._gather.everybody(attention)
         self.send(actions)
         return self.recv()
+
+    def _closer_look(self, attention: int) -> Batch:
+        """Every group has answered, and some slot failed or left a snapshot."""
+        slots, groups = self._gather.all_slots, list(range(len(self._group_slots)))
+        if attention & Attention.FAULT and self._asked_again(slots, groups, attention):
+            return self.recv()
+        return self._hand_out(slots, attention)
 
     # ---- everything else --------------------------------------------------------------------------------------------
 
@@ -234,9 +286,13 @@ class Pool:
             self._caller.collect(len(self._group_slots), 0)
         finally:
             self._asker.restore()
-        for fault in self._minder.take_faults(self._desk.faulty(chosen)).values():
+        broke = self._minder.take_call_fault()
+        for fault in (*self._minder.take_faults(self._desk.faulty(chosen)).values(), *([broke] if broke else [])):
             self._minder.forget_newest()
             raise error_for(fault)
+        for slot, one in zip(chosen.tolist(), requests, strict=True):
+            if one.verb in CHANGING:
+                self._journal.remember_call(slot, one)
         return tuple(self._call_result(slot) for slot in chosen.tolist())
 
     def metrics(self) -> PoolMetrics:
@@ -322,6 +378,7 @@ class Pool:
             self._asker.reset(left)
             self._asker.await_answers()
             _, attention = self._caller.collect(len(self._group_slots), 0)
+            self._minder.sort_out(chosen)
             batch = self._hand_out(chosen, attention)
             left = [slot for slot in left if self._desk.life[slot] not in (Life.LIVE, Life.OUT)]
             if not left:
@@ -357,11 +414,12 @@ class Pool:
     # ---- receiving --------------------------------------------------------------------------------------------------
 
     def _hand_out(self, slots: Slots, attention: int) -> Batch:
-        """The careful batch: faults that workers survived, masked rows, slots that are alive again."""
+        """The careful batch: snapshots, slots that came back, masked rows, slots that are alive again."""
         now = self._clock.now_ns()
-        if attention & Attention.FAULT:
-            for slot in slots[self._control.status[slots] != Status.OK].tolist():
-                self._minder.slot_broke(slot, now)
+        self._mended, self._carried = False, Attention.NONE
+        self._healer.hear(slots.tolist())
+        if attention & Attention.STATE:
+            self._keep_snapshots(slots)
         masked, silent = self._desk.masked(slots), self._desk.silent(slots)
         faults = self._minder.take_faults(self._desk.faulty(slots))
         for slot in slots[masked].tolist():
@@ -372,6 +430,11 @@ class Pool:
         self._control.op[slots] = Op.STEP
         self._minder.raise_newest()
         return self._gather.careful(slots, attention, masked, silent, faults)
+
+    def _keep_snapshots(self, slots: Slots) -> None:
+        for slot in slots[self._control.state_bytes[slots] > 0].tolist():
+            nbytes = int(self._control.state_bytes[slot])
+            self._journal.keep_snapshot(slot, self._mail.get_bytes(slot, STATE, nbytes))
 
     # ---- refusals ---------------------------------------------------------------------------------------------------
 

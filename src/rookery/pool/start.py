@@ -31,6 +31,7 @@ from rookery.pool.member import Happening
 from rookery.pool.rig import Rig, choose_run_dir
 from rookery.pool.wiring import Wiring
 from rookery.spec.autoreset import Autoreset
+from rookery.spec.codec import ActionCodec
 from rookery.spec.data import DataSpec
 from rookery.spec.env import EnvSpec
 from rookery.spec.options import PoolOptions
@@ -88,6 +89,8 @@ class Start:
     caller: Any
     gatherer: Gatherer
     writer: ActionWriter
+    arrays: Any
+    action_codec: ActionCodec | None
     started_ns: int
 
     def __post_init__(self) -> None:
@@ -123,6 +126,10 @@ def _make_rig(order: Order, clock: Clock, describe: Describe) -> Rig:
         check=options.check,
         infos=options.info_dtypes,
         launch_dir=os.getcwd(),
+        seed_episodes=options.seed_episodes,
+        heals=options.on_fault == "heal",
+        snapshot_every=options.snapshot_every or 0,
+        restore_timeout_s=options.restore_timeout_s,
     )
     run_dir = choose_run_dir(options)
     lock = LockFile(options.start_lock) if options.start_lock else None
@@ -168,6 +175,8 @@ def _bring_up(order: Order, rig: Rig, clock: Clock) -> Start:
         caller=rig.wiring.caller(list(plan.group_worker), rig.children.fileno),
         gatherer=Gatherer(data, arrays, control, mail, order.num_envs, options.copy),
         writer=ActionWriter(data.action, hello.action_space, arrays, control, mail, order.num_envs),
+        arrays=arrays,
+        action_codec=ActionCodec.of(data.action),
         started_ns=clock.now_ns(),
     )
 

@@ -8,6 +8,9 @@ from typing import Any
 
 VERBS = ("call", "get", "set", "render", "is_wrapped")
 
+CHANGING = ("call", "set")
+"""Verbs that may change an environment: they are repeated where it is rebuilt."""
+
 
 @dataclass(frozen=True)
 class CallRequest:

@@ -14,7 +14,7 @@ import numpy as np
 from rookery.errors import ConfigError
 from rookery.spec.autoreset import Autoreset
 
-ON_FAULT = ("cut", "raise")
+ON_FAULT = ("heal", "cut", "raise")
 START_METHODS = ("forkserver", "fork", "spawn")
 CHECKS = ("shape", "nan", "bounds")
 ON_EXHAUSTED = ("quarantine", "raise")
@@ -24,6 +24,7 @@ _POSITIVE = (
     "construct_timeout_s",
     "reset_timeout_s",
     "step_timeout_s",
+    "restore_timeout_s",
     "call_timeout_s",
     "close_timeout_s",
     "restart_window_s",
@@ -31,7 +32,7 @@ _POSITIVE = (
     "start_attempts",
 )
 _NOT_NEGATIVE = ("start_delay_s", "backoff_s", "restart_wait_s", "max_restarts_per_slot", "max_restarts")
-_POSITIVE_OR_NONE = ("start_concurrency", "max_steps", "max_age_s", "max_rss_bytes")
+_POSITIVE_OR_NONE = ("start_concurrency", "snapshot_every", "max_steps", "max_age_s", "max_rss_bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +43,13 @@ class PoolOptions:
         start_method: ``forkserver`` starts workers from a clean, preloaded process in about 15 ms; ``fork`` copies the
             user's process (fast, but unsafe once it has threads); ``spawn`` starts a new interpreter each time.
         autoreset: ``next_step`` (Gymnasium's default), ``same_step`` or ``disabled``.
-        on_fault: ``cut`` masks the row and goes on with a fresh episode, ``raise`` raises the typed error in place of
-            the batch that holds the fault; then ``reset()`` to go on.
+        on_fault: ``heal`` brings a broken slot back to where it was, and cuts its episode where that is impossible;
+            ``cut`` masks the row and goes on with a fresh episode; ``raise`` raises the typed error in place of the
+            batch that holds the fault, then ``reset()`` to go on.
+        seed_episodes: every episode gets a seed of its own, derived from the slot's; False keeps Gymnasium's stream,
+            where only the first reset is seeded.
+        snapshot_every: least number of steps between two snapshots of environments that offer them; the interval grows
+            where saving is slow. None takes none.
         copy: hand out copies that are safe to keep; False hands out views that the next step overwrites.
         check: what every observation is checked for: ``shape`` (and dtype), ``nan`` (and that), ``bounds`` (and those).
         info_keys: numeric info keys that live in shared memory, names or a mapping from name to dtype.
@@ -51,6 +57,7 @@ class PoolOptions:
         construct_timeout_s: loading a simulator; scaled by how many start together on how many cores.
         reset_timeout_s: resets of emulators and players can load levels.
         step_timeout_s: long for any simulator, short for a person who waits.
+        restore_timeout_s: how long a whole replay may take before the episode is cut instead.
         call_timeout_s: ``call`` may render or save.
         close_timeout_s: how long ``close()`` may take in the worst case; half of it is given to the environments.
         start_concurrency: workers that construct at the same time; None: as many as cores.
@@ -75,7 +82,9 @@ class PoolOptions:
 
     start_method: str = "forkserver"
     autoreset: Autoreset | str = Autoreset.NEXT_STEP
-    on_fault: str = "cut"
+    on_fault: str = "heal"
+    seed_episodes: bool = True
+    snapshot_every: int | None = 100
     copy: bool = True
     check: str = "nan"
     info_keys: Mapping[str, Any] | Sequence[str] = ()
@@ -83,6 +92,7 @@ class PoolOptions:
     construct_timeout_s: float = 60.0
     reset_timeout_s: float = 60.0
     step_timeout_s: float = 30.0
+    restore_timeout_s: float = 600.0
     call_timeout_s: float = 60.0
     close_timeout_s: float = 5.0
     start_concurrency: int | None = None

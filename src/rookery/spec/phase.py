@@ -45,6 +45,7 @@ class Status(IntEnum):
     OK = 0
     RAISED = 1
     BAD_DATA = 2
+    NOT_RESTORED = 3
 
 
 class Attention:
@@ -57,3 +58,4 @@ class Attention:
     MAIL = 1
     ENDED = 2
     FAULT = 4
+    STATE = 8

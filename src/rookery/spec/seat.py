@@ -29,6 +29,10 @@ class WorkerSpec:
     infos: Mapping[str, str]
     launch_dir: str
     digest: str = ""
+    seed_episodes: bool = False
+    heals: bool = False
+    snapshot_every: int = 0
+    restore_timeout_s: float = 600.0
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,12 @@ from_worker      worker    a line per worker: asleep, phase, slot + 1, generatio
 since_ns         worker    monotonic time the phase was entered
 group            both      a line per group: sent (parent), done and attention (worker)
 op, seed, ...    parent    the request to a slot; read by the worker after it saw ``sent``
+restore_...      parent    an order to bring the slot back; bytes is zero when there is none
 reward, ...      worker    the answer of a slot; read by the parent after it saw ``done``
+begun, digest    worker    episodes begun so far; 32 bits that stand for the row
+outcome, ...     worker    what became of an order; read by the parent when the worker is up, or has answered
+state_..., save  worker    a snapshot in the mailbox (bytes is zero when there is none), and when the next is due
+rng              worker    generator states with which the last two episodes began, by number modulo 2
 ===============  ========  ==================================================================================
 
 One writer per field. ``sent`` and ``done`` publish: everything written before them is visible to whoever has seen them.
@@ -37,6 +42,9 @@ TO_STOP, TO_GO, TO_LETTER, TO_POLL = 0, 1, 2, 3
 FROM_ASLEEP, FROM_PHASE, FROM_SLOT, FROM_GENERATION, FROM_STAGE, FROM_LETTER = 0, 1, 2, 3, 4, 5
 GROUP_SENT, GROUP_DONE, GROUP_ATTENTION = 0, 1, 2
 
+RNG_BYTES = 48
+"""A generator's state: 40 bytes, and one that says whether it is known."""
+
 HISTOGRAM_BUCKETS = 80
 """Step times by half octaves of nanoseconds: bucket 79 begins at about 13 minutes."""
 
@@ -49,6 +57,10 @@ def control_layout(workers: int, slots: int) -> Layout:
         ("seeded", "u1"),
         ("seed", "i8"),
         ("ask_bytes", "i8"),
+        ("base_seed", "i8"),
+        ("base_episode", "i8"),
+        ("restore_bytes", "i8"),
+        ("restore_number", "i8"),
         ("status", "u1"),
         ("torn", "u1"),
         ("ended", "u1"),
@@ -56,6 +68,15 @@ def control_layout(workers: int, slots: int) -> Layout:
         ("truncated", "?"),
         ("reward", "f8"),
         ("mail_bytes", "i8"),
+        ("begun", "i8"),
+        ("digest", "u4"),
+        ("outcome", "u1"),
+        ("restored_steps", "i8"),
+        ("state_bytes", "i8"),
+        ("state_length", "i8"),
+        ("state_total", "f8"),
+        ("saved_at", "i8"),
+        ("save_every", "i8"),
         ("running_return", "f8"),
         ("running_length", "i8"),
         ("episode_began_ns", "u8"),
@@ -76,6 +97,7 @@ def control_layout(workers: int, slots: int) -> Layout:
             Field("since_ns", (workers, 8), "u8"),
             Field("group", (slots, WORDS), "u4"),
             *(Field(name, (slots,), dtype) for name, dtype in per_slot),
+            Field("rng", (slots, 2, RNG_BYTES), "u1"),
             Field("step_histogram", (slots, HISTOGRAM_BUCKETS), "u4"),
         ]
     )
@@ -94,6 +116,10 @@ class Control:
     seeded: npt.NDArray[np.uint8]
     seed: npt.NDArray[np.int64]
     ask_bytes: npt.NDArray[np.int64]
+    base_seed: npt.NDArray[np.int64]
+    base_episode: npt.NDArray[np.int64]
+    restore_bytes: npt.NDArray[np.int64]
+    restore_number: npt.NDArray[np.int64]
     status: npt.NDArray[np.uint8]
     torn: npt.NDArray[np.uint8]
     ended: npt.NDArray[np.uint8]
@@ -101,6 +127,16 @@ class Control:
     truncated: npt.NDArray[np.bool_]
     reward: npt.NDArray[np.float64]
     mail_bytes: npt.NDArray[np.int64]
+    begun: npt.NDArray[np.int64]
+    digest: npt.NDArray[np.uint32]
+    outcome: npt.NDArray[np.uint8]
+    restored_steps: npt.NDArray[np.int64]
+    state_bytes: npt.NDArray[np.int64]
+    state_length: npt.NDArray[np.int64]
+    state_total: npt.NDArray[np.float64]
+    saved_at: npt.NDArray[np.int64]
+    save_every: npt.NDArray[np.int64]
+    rng: npt.NDArray[np.uint8]
     running_return: npt.NDArray[np.float64]
     running_length: npt.NDArray[np.int64]
     episode_began_ns: npt.NDArray[np.uint64]

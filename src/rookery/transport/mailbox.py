@@ -19,7 +19,10 @@ from rookery.errors import TransportError
 WINDOW_BYTES = 1 << 32
 """Address space of one letter. A larger letter is refused, not truncated."""
 
-TO_WORKER, TO_PARENT = 0, 1
+TO_WORKER, TO_PARENT, ORDER, STATE = 0, 1, 2, 3
+"""Directions: a request's letter, an answer's, an order to restore (to the worker), a snapshot (to the parent)."""
+
+DIRECTIONS = 4
 
 
 class Mailbox:
@@ -41,7 +44,7 @@ class Mailbox:
         """Write raw bytes; returns their number."""
         if len(letter) > WINDOW_BYTES:
             raise TransportError(f"a letter of {len(letter)} bytes is larger than the mailbox window of 4 GiB")
-        at, rest = (2 * window + direction) * WINDOW_BYTES, memoryview(letter)
+        at, rest = (DIRECTIONS * window + direction) * WINDOW_BYTES, memoryview(letter)
         while rest:
             written = os.pwrite(self.fd, rest, at)
             at, rest = at + written, rest[written:]
@@ -53,7 +56,7 @@ class Mailbox:
 
     def get_bytes(self, window: int, direction: int, nbytes: int) -> bytes:
         """Read back raw bytes."""
-        at, parts = (2 * window + direction) * WINDOW_BYTES, []
+        at, parts = (DIRECTIONS * window + direction) * WINDOW_BYTES, []
         while nbytes > 0:
             part = os.pread(self.fd, nbytes, at)
             if not part:

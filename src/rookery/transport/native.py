@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from types import ModuleType
 
 
+NATIVE_MODULES = ("rookery.transport._native", "rookery.worker._native", "rookery.pool._native")
+
+
 @dataclass(frozen=True)
 class NativeStatus:
     """Whether the native modules are used, with the reason in words."""
@@ -23,12 +26,12 @@ def native_status() -> NativeStatus:
     """Decide from the environment variable and from what was built."""
     if os.environ.get("ROOKERY_NATIVE", "1") == "0":
         return NativeStatus(False, "switched off by ROOKERY_NATIVE=0")
-    for name in ("rookery.transport._native", "rookery.worker._native"):
+    for name in NATIVE_MODULES:
         try:
             importlib.import_module(name)
         except ImportError as error:
             return NativeStatus(False, f"{name} cannot be imported ({error}); reinstall where a C compiler exists")
-    return NativeStatus(True, "both native modules are built and importable")
+    return NativeStatus(True, "all native modules are built and importable")
 
 
 def native_module(name: str) -> ModuleType | None:

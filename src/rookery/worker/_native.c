@@ -20,9 +20,10 @@
 enum { PHASE_IDLE = 0, PHASE_RESET = 3, PHASE_STEP = 4 };
 enum { OP_NONE = 0, OP_STEP = 1 };
 enum { ATTENTION_ENDED = 2 };
+enum { TERMINATED_BIT = 1, TRUNCATED_BIT = 2 };           /* flags as they go into a digest: worker/replay.py */
 enum { NEXT_STEP = 0, SAME_STEP = 1 };
 enum { OBS_PYTHON = 0, OBS_ARRAY = 1, OBS_INT = 2 };
-enum { HISTOGRAM_BUCKETS = 80, MAX_BUFFERS = 40, MAX_DIMS = 8 };
+enum { HISTOGRAM_BUCKETS = 80, MAX_BUFFERS = 48, MAX_DIMS = 8 };
 
 typedef struct { PyObject *slot, *step, *reset; Py_ssize_t index; } Seat;           /* one environment */
 typedef struct { Py_ssize_t group; Py_ssize_t count; Seat *seats; uint32_t asked; } Table; /* one group of them */
@@ -37,18 +38,20 @@ typedef struct {
     uint64_t *since, *began, *steps, *episodes, *step_ns, *reset_ns;
     uint8_t *op, *status, *torn, *ended, *terminated, *truncated;
     double *reward, *running_return, *episode_return, *episode_time;
-    int64_t *mail, *running_length, *episode_length;
-    uint32_t *histogram;
+    int64_t *mail, *running_length, *episode_length, *begun, *restore, *state_bytes, *saved_at, *save_every;
+    uint32_t *histogram, *digest;
     char *obs;
     Py_ssize_t obs_bytes;
     int obs_kind, obs_dims, check_nan, always_info;
+    int traces;            /* leave digests, so that a dead worker's episodes can be brought back */
+    int asks_seed;         /* resets go through the slot, which knows the episode's seed */
     Py_ssize_t obs_shape[MAX_DIMS];
     int obs_type;          /* numpy's type number */
     int64_t *actions;      /* NULL: ask the slot */
     int autoreset, bell_fd, parent_fd;
     long rounds;
     PyObject *bad_value;   /* BadValueError: the environment's data is wrong, not its code */
-    PyObject *s_serve, *s_read_action, *s_put_obs, *s_put_info, *s_end_same_step, *s_fail;
+    PyObject *s_serve, *s_read_action, *s_put_obs, *s_put_info, *s_end_same_step, *s_fail, *s_seal, *s_save_state, *s_begin_episode;
 } Loop;
 
 static void *hold(Loop *self, PyObject *owner, const char *name) {
@@ -72,7 +75,9 @@ static int hold_control(Loop *self, PyObject *control, Py_ssize_t worker) {
         {"running_length", &self->running_length}, {"episode_began_ns", &self->began},
         {"episode_return", &self->episode_return}, {"episode_length", &self->episode_length},
         {"episode_time_s", &self->episode_time}, {"steps", &self->steps}, {"episodes", &self->episodes},
-        {"step_ns", &self->step_ns}, {"reset_ns", &self->reset_ns}, {"step_histogram", &self->histogram}};
+        {"step_ns", &self->step_ns}, {"reset_ns", &self->reset_ns}, {"step_histogram", &self->histogram},
+        {"begun", &self->begun}, {"digest", &self->digest}, {"restore_bytes", &self->restore},
+        {"state_bytes", &self->state_bytes}, {"saved_at", &self->saved_at}, {"save_every", &self->save_every}};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         void *p = hold(self, control, wanted[i].name);
         if (!p) return -1;
@@ -131,11 +136,11 @@ static int hold_groups(Loop *self, PyObject *groups) {
 
 static int Loop_init(Loop *self, PyObject *args, PyObject *kwds) {
     static char *names[] = {"control", "worker", "groups", "observation", "actions", "check_nan",
-                            "always_info", "autoreset", "bell_fd", "parent_fd", "rounds", NULL};
+                            "always_info", "traces", "asks_seed", "autoreset", "bell_fd", "parent_fd", "rounds", NULL};
     PyObject *control, *groups, *observation, *actions;
     Py_ssize_t worker;
-    if (!PyArg_ParseTupleAndKeywords(args, kwds, "OnO!OOppiiil", names, &control, &worker, &PyList_Type, &groups,
-                                     &observation, &actions, &self->check_nan, &self->always_info, &self->autoreset, &self->bell_fd,
+    if (!PyArg_ParseTupleAndKeywords(args, kwds, "OnO!OOppppiiil", names, &control, &worker, &PyList_Type, &groups,
+                                     &observation, &actions, &self->check_nan, &self->always_info, &self->traces, &self->asks_seed, &self->autoreset, &self->bell_fd,
                                      &self->parent_fd, &self->rounds))
         return -1;
     if (self->held) { PyErr_SetString(PyExc_RuntimeError, "Loop is initialised once"); return -1; }
@@ -145,10 +150,13 @@ static int Loop_init(Loop *self, PyObject *args, PyObject *kwds) {
     self->s_put_info = PyUnicode_InternFromString("put_info");
     self->s_end_same_step = PyUnicode_InternFromString("end_same_step");
     self->s_fail = PyUnicode_InternFromString("fail");
+    self->s_seal = PyUnicode_InternFromString("seal");
+    self->s_save_state = PyUnicode_InternFromString("save_state");
+    self->s_begin_episode = PyUnicode_InternFromString("begin_episode");
     PyObject *arrays = PyImport_ImportModule("rookery.spec.arrays");
     self->bad_value = arrays ? PyObject_GetAttrString(arrays, "BadValueError") : NULL;
     Py_XDECREF(arrays);
-    if (!self->bad_value || !self->s_fail || hold_control(self, control, worker) || hold_observation(self, observation)) return -1;
+    if (!self->bad_value || !self->s_begin_episode || hold_control(self, control, worker) || hold_observation(self, observation)) return -1;
     if (actions != Py_None) {
         Py_buffer *b = &self->buffers[self->held];
         if (PyObject_GetBuffer(actions, b, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) return -1;
@@ -176,7 +184,58 @@ static void Loop_dealloc(Loop *self) {
     Py_XDECREF(self->s_put_info);
     Py_XDECREF(self->s_end_same_step);
     Py_XDECREF(self->s_fail);
+    Py_XDECREF(self->s_seal);
+    Py_XDECREF(self->s_save_state);
+    Py_XDECREF(self->s_begin_episode);
     Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+/* ---- digests ---------------------------------------------------------------------------------------------------- */
+
+/* Four lanes, because one multiplication a word would wait for the one before. Only equality matters, not secrecy. */
+static uint64_t turn(uint64_t lane, uint64_t word) {
+    lane = (lane ^ word) * 0x9E3779B97F4A7C15ull;
+    return lane << 29 | lane >> 35;
+}
+
+static uint32_t digest_bytes(const char *data, size_t count, uint32_t start) {
+    uint64_t a = start ^ 0x243F6A8885A308D3ull, b = 0x13198A2E03707344ull, c = 0xA4093822299F31D0ull, d = count, words[4];
+    for (; count >= 32; data += 32, count -= 32) {
+        memcpy(words, data, 32);
+        a = turn(a, words[0]);
+        b = turn(b, words[1]);
+        c = turn(c, words[2]);
+        d = turn(d, words[3]);
+    }
+    memset(words, 0, sizeof words);
+    memcpy(words, data, count);
+    a = turn(turn(a, words[0]), words[1]);
+    b = turn(turn(b, words[2]), words[3]);
+    a = turn(turn(turn(a, b), c), d);
+    a ^= a >> 32;
+    return (uint32_t)(a * 0xBF58476D1CE4E5B9ull >> 32);
+}
+
+static uint32_t seal_digest(uint32_t digest, double reward, int flags) {
+    uint64_t bits;
+    memcpy(&bits, &reward, sizeof bits);
+    uint64_t a = turn(turn(digest ^ 0x452821E638D01377ull, bits), (uint64_t)flags);
+    a ^= a >> 32;
+    return (uint32_t)(a * 0x94D049BB133111EBull >> 32);
+}
+
+/* The digest of the row that was just written. Nested observations are digested by the slot. */
+static int seal_row(Loop *self, Seat *seat, double reward, int flags) {
+    if (!self->traces) return 0;
+    Py_ssize_t s = seat->index;
+    if (self->obs_kind != OBS_PYTHON) {
+        uint32_t digest = digest_bytes(self->obs + s * self->obs_bytes, (size_t)self->obs_bytes, 0);
+        self->digest[s] = seal_digest(digest, reward, flags);
+        return 0;
+    }
+    PyObject *done = PyObject_CallMethod(seat->slot, "seal", "di", reward, flags);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
 }
 
 /* ---- one slot -------------------------------------------------------------------------------------------------- */
@@ -284,6 +343,9 @@ static int take_answer(Loop *self, Seat *seat, PyObject *answer, uint32_t *atten
     self->running_return[s] += reward;
     self->running_length[s]++;
     if (self->mail[s]) self->mail[s] = 0;
+    if (self->state_bytes[s]) self->state_bytes[s] = 0;
+    if (!same_step && seal_row(self, seat, reward, (terminated ? TERMINATED_BIT : 0) | (truncated ? TRUNCATED_BIT : 0)) < 0)
+        return -1;
     if (over) {
         self->ended[s] = 1;
         self->episode_return[s] = self->running_return[s];
@@ -306,13 +368,17 @@ static int step_slot(Loop *self, Seat *seat, uint32_t *attention) {
     if (!answer) return -1;
     int failed = take_answer(self, seat, answer, attention);
     Py_DECREF(answer);
+    Py_ssize_t s = seat->index;
+    if (!failed && self->save_every[s] && !self->ended[s] && self->running_length[s] - self->saved_at[s] >= self->save_every[s])
+        failed = attention_of(PyObject_CallMethodNoArgs(seat->slot, self->s_save_state), attention);
     return failed;
 }
 
 /* Next-step autoreset: the row after an ended episode. Twin of EnvSlot._reset without a request. */
 static int reset_slot(Loop *self, Seat *seat, uint64_t began, uint32_t *attention) {
     Py_ssize_t s = seat->index;
-    PyObject *answer = PyObject_CallNoArgs(seat->reset);
+    PyObject *answer = self->asks_seed || self->traces ? PyObject_CallMethodNoArgs(seat->slot, self->s_begin_episode)
+                                                       : PyObject_CallNoArgs(seat->reset);
     if (!answer) return -1;
     int failed = -1;
     if (!PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) != 2) {
@@ -323,9 +389,10 @@ static int reset_slot(Loop *self, Seat *seat, uint64_t began, uint32_t *attentio
         self->reset_ns[s] += self->began[s] - began;
         self->status[s] = self->ended[s] = 0;
         self->running_return[s] = 0.0;
-        self->running_length[s] = self->mail[s] = 0;
+        self->running_length[s] = self->mail[s] = self->saved_at[s] = self->state_bytes[s] = 0;
+        self->begun[s]++;
         failed = write_observation(self, seat, PyTuple_GET_ITEM(answer, 0));
-        if (!failed) {
+        if (!failed && !(failed = seal_row(self, seat, 0.0, 0))) {
             self->reward[s] = 0.0;
             self->terminated[s] = self->truncated[s] = 0;
             if (self->always_info || !PyDict_CheckExact(info) || PyDict_GET_SIZE(info))
@@ -357,7 +424,8 @@ static int serve_table(Loop *self, Table *table, uint32_t *attention) {
         uint8_t op = self->op[seat->index];
         if (op == OP_NONE) continue;
         int resets = self->ended[seat->index];
-        if (op != OP_STEP || (resets && self->autoreset != NEXT_STEP)) {
+        /* An order to come back is carried out by the slot, before anything else. */
+        if (op != OP_STEP || self->restore[seat->index] || (resets && self->autoreset != NEXT_STEP)) {
             PyObject *number = PyLong_FromLong(op);
             if (!number) return -1;
             PyObject *bits = PyObject_CallMethodOneArg(seat->slot, self->s_serve, number);
@@ -510,7 +578,27 @@ static PyObject *install_native_dump(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* digest(buffer, start), seal(digest, reward, flags): what the loop does, for rows that Python writes or replays. */
+static PyObject *py_digest(PyObject *module, PyObject *args) {
+    Py_buffer data;
+    unsigned int start;
+    if (!PyArg_ParseTuple(args, "y*I", &data, &start)) return NULL;
+    uint32_t digest = digest_bytes(data.buf, (size_t)data.len, start);
+    PyBuffer_Release(&data);
+    return PyLong_FromUnsignedLong(digest);
+}
+
+static PyObject *py_seal(PyObject *module, PyObject *args) {
+    unsigned int digest;
+    double reward;
+    int flags;
+    if (!PyArg_ParseTuple(args, "Idi", &digest, &reward, &flags)) return NULL;
+    return PyLong_FromUnsignedLong(seal_digest(digest, reward, flags));
+}
+
 static PyMethodDef functions[] = {
+    {"digest", py_digest, METH_VARARGS, "32 bits that stand for a buffer, going on from an earlier digest."},
+    {"seal", py_seal, METH_VARARGS, "A digest with its reward and flags."},
     {"install_native_dump", install_native_dump, METH_VARARGS, "Write the native stack to fd on a signal."},
     {NULL, NULL, 0, NULL}};
 

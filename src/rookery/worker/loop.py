@@ -68,6 +68,8 @@ def make_loop(
     autoreset: Autoreset,
     bell: Bell,
     parent_bell: Bell,
+    traces: bool = False,
+    asks_seed: bool = False,
 ) -> Loop:
     """The native loop where it is built and allowed, else the Python one."""
     native = native_module("rookery.worker._native")
@@ -85,6 +87,8 @@ def make_loop(
         actions=_fast_actions(data, arrays),
         check_nan=check != "shape",
         always_info=bool(data.infos) or any(leaf.dtype is None for leaf in leaves(data.observation)),
+        traces=traces,
+        asks_seed=asks_seed,
         autoreset=int(autoreset),
         bell_fd=bell.wait_fd,
         parent_fd=parent_bell.ring_fd,

@@ -93,17 +93,33 @@ class Worker:
         self._groups = spec.groups if spec.groups is not None else told
         for slot in (s for slots in self._groups.values() for s in slots if s not in self._slots):
             self._construct(slot)
+        self._attach()
         self._stamp.enter(Phase.IDLE)
         self._tell(Stage.READY)
 
-    def serve(self) -> None:
-        """Answer requests until told to stop."""
+    def _attach(self) -> None:
+        """Take the rows of the slab, then bring back the episodes that an earlier generation has left."""
         slab = Segment(self._seat.slab_fd, self._data.layout.nbytes)
         slab.keep_from_children()
-        arrays = self._data.layout.views(slab.buffer)
-        autoreset = Autoreset(self._spec.autoreset)
+        self._arrays = self._data.layout.views(slab.buffer)
+        spec, autoreset = self._spec, Autoreset(self._spec.autoreset)
         for slot in self._slots.values():
-            slot.attach(self._data, arrays, self._spec.check, autoreset)
+            slot.attach(
+                self._data,
+                self._arrays,
+                spec.check,
+                autoreset,
+                spec.seed_episodes,
+                spec.heals,
+                spec.snapshot_every,
+                spec.restore_timeout_s,
+            )
+        for slot in self._slots.values():
+            if self._control.restore_bytes[slot.index]:
+                slot.is_restored(fresh=True)
+
+    def serve(self) -> None:
+        """Answer requests until told to stop."""
         groups = {g: [self._slots[s] for s in slots if s in self._slots] for g, slots in self._groups.items()}
         make_loop(
             self._control,
@@ -111,11 +127,13 @@ class Worker:
             self._stamp,
             groups,
             self._data,
-            arrays,
+            self._arrays,
             self._spec.check,
-            autoreset,
+            Autoreset(self._spec.autoreset),
             self._bell,
             self._parent_bell,
+            traces=self._spec.heals,
+            asks_seed=self._spec.seed_episodes,
         ).serve()
 
     def close(self) -> None:

@@ -12,19 +12,26 @@ import shutil
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy.typing as npt
 
 from rookery.spec.arrays import BadValueError, Leaf, assemble, checked_leaf, leaves, split
 from rookery.spec.autoreset import Autoreset
+from rookery.spec.codec import ActionCodec
 from rookery.spec.context import SlotContext, enter_slot
 from rookery.spec.data import DataSpec
 from rookery.spec.phase import Attention, Op, Phase, Status
+from rookery.spec.restore import Beginning, Outcome, Restore
+from rookery.spec.seeds import episode_seed
 from rookery.transport.control import HISTOGRAM_BUCKETS, Control
-from rookery.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
+from rookery.transport.mailbox import ORDER, TO_PARENT, TO_WORKER, Mailbox
 from rookery.worker import calls
+from rookery.worker.replay import DiffersError, Replay, flags_of
+from rookery.worker.saver import Saver
 from rookery.worker.stamp import Stamp
+from rookery.worker.trace import Trace
 
 
 class EnvSlot:
@@ -38,6 +45,7 @@ class EnvSlot:
         self._context, self._make = context, make
         self._control, self._mail, self._stamp = control, mail, stamp
         self._broken = False
+        self._order_done = 0
         self.rebound: Callable[[int, Any, Any], None] | None = None
         self.write_fast: Callable[[int, Any], bool] | None = None
 
@@ -53,11 +61,22 @@ class EnvSlot:
         finally:
             enter_slot(None)
         self._broken = False
+        self._saver: Saver | None = None
         self._control.construct_ns[self.index] += time.monotonic_ns() - began
         if self.rebound is not None:
             self.rebound(self.index, self.env.step, self.env.reset)
 
-    def attach(self, data: DataSpec, arrays: Mapping[str, npt.NDArray[Any]], check: str, autoreset: Autoreset) -> None:
+    def attach(
+        self,
+        data: DataSpec,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        check: str,
+        autoreset: Autoreset,
+        seed_episodes: bool = False,
+        heals: bool = False,
+        snapshot_every: int = 0,
+        restore_timeout_s: float = math.inf,
+    ) -> None:
         """Take this slot's rows of the data slab."""
         self._data, self._check, self._autoreset = data, check, autoreset
         self._infos = {key: (arrays[f"info:{key}"], arrays[f"has:{key}"]) for key in data.infos}
@@ -66,6 +85,18 @@ class EnvSlot:
         self._action_rows = self._rows(data.action, arrays, "action")
         self._action_objects = any(leaf.dtype is None for leaf in leaves(data.action))
         self._objects: dict[str, Any] = {}
+        self._seed_episodes, self._snapshot_every = seed_episodes, snapshot_every
+        self._restore_timeout_s = restore_timeout_s
+        self._codec = ActionCodec.of(data.action)
+        self._trace = Trace(self.index, self._control, self._mail, data, self._obs_rows) if heals else None
+        self._control.save_every[self.index] = self._watch_states()
+
+    def _watch_states(self) -> int:
+        """Look once whether the environment can be saved; steps until its first snapshot, zero for never."""
+        if self._trace is None or not self._snapshot_every:
+            return 0
+        self._saver = Saver(self.env, self._snapshot_every)
+        return self._saver.first_interval
 
     def _rows(self, node: Any, arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
         # A slice keeps zero-dimensional rows writable views: array[i] of a 1-d array would be a scalar copy.
@@ -79,8 +110,10 @@ class EnvSlot:
 
     def serve(self, op: int) -> int:
         """Do what the parent asks of this slot; returns attention bits. Never raises an environment's exception."""
-        self._control.mail_bytes[self.index] = 0
+        self._control.mail_bytes[self.index] = self._control.state_bytes[self.index] = 0
         try:
+            if self._control.restore_bytes[self.index] and not self.is_restored() and op != Op.RESET:
+                return self._refuse()
             if op == Op.CALL:
                 return self._call()
             if op == Op.RESET or (self._autoreset is Autoreset.NEXT_STEP and self._control.ended[self.index]):
@@ -100,15 +133,14 @@ class EnvSlot:
         self.put_obs(obs)
         self._control.reward[self.index] = 0.0
         self._control.terminated[self.index] = self._control.truncated[self.index] = False
+        self.seal(0.0, 0)
         return self.put_info(info)
 
     def _reset_env(self, seed: int | None, options: Any) -> tuple[Any, dict[str, Any]]:
         """Reset the environment and the slot's episode counters."""
         began = time.monotonic_ns()
         self._stamp.enter(Phase.RESET, self.index)
-        # An autoreset says nothing at all, as Gymnasium's do: some environments take no arguments then.
-        asked = seed is not None or options is not None
-        answer = self.env.reset(seed=seed, options=options) if asked else self.env.reset()
+        answer = self.begin_episode(seed, options)
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise BadValueError("env.reset() must return (obs, info)")
         now = time.monotonic_ns()
@@ -116,10 +148,33 @@ class EnvSlot:
         control.status[i] = Status.OK
         control.ended[i] = 0
         control.running_return[i] = 0.0
-        control.running_length[i] = 0
+        control.running_length[i] = control.saved_at[i] = 0
         control.episode_began_ns[i] = now
         control.reset_ns[i] += now - began
+        control.begun[i] += 1
         return answer[0], answer[1]
+
+    def begin_episode(self, seed: int | None = None, options: Any = None) -> Any:
+        """The environment's own reset, with the episode's seed where episodes have one."""
+        if seed is None and self._seed_episodes:
+            control, i = self._control, self.index
+            seed = episode_seed(int(control.base_seed[i]), i, int(control.begun[i]) + 1 - int(control.base_episode[i]))
+        if seed is None and self._trace is not None:
+            self._trace.record_rng(self.env)
+        # An autoreset without a seed says nothing at all, as Gymnasium's do: some environments take no arguments then.
+        asked = seed is not None or options is not None
+        return self.env.reset(seed=seed, options=options) if asked else self.env.reset()
+
+    def seal(self, reward: float, flags: int) -> None:
+        """Leave the digest of the row that was just written."""
+        if self._trace is not None:
+            self._trace.seal(self._objects, reward, flags)
+
+    def save_state(self) -> int:
+        """Take the snapshot that is due; returns attention bits."""
+        if self._trace is None or self._saver is None:
+            return Attention.NONE
+        return self._trace.save(self._saver)
 
     def _step(self) -> int:
         """The pure-Python step; ``take_answer`` in the native loop is its twin."""
@@ -143,8 +198,13 @@ class EnvSlot:
         bits = Attention.NONE
         if over:
             bits |= self._end_episode()
+        if not same_step:
+            self.seal(reward, flags_of(terminated, truncated))
         bits |= self.end_same_step(obs, info) if same_step else self.put_info(info)
         self._count_step(time.monotonic_ns() - began)
+        every = control.save_every[i]
+        if every and not over and control.running_length[i] - control.saved_at[i] >= every:
+            bits |= self.save_state()
         return bits
 
     def _end_episode(self) -> int:
@@ -174,6 +234,7 @@ class EnvSlot:
         final_objects, final_info = copy.deepcopy((self._write(self._final_rows, obs), dict(info)))
         reset_obs, reset_info = self._reset_env(None, None)
         self.put_obs(reset_obs)
+        self.seal(0.0, 0)
         return self.put_info(reset_info, final_objects=final_objects, final_info=final_info)
 
     def _call(self) -> int:
@@ -238,6 +299,63 @@ class EnvSlot:
         self._control.mail_bytes[self.index] = self._mail.put(self.index, TO_PARENT, letter)
         return Attention.MAIL
 
+    # ---- coming back ----------------------------------------------------------------------------------------------
+
+    def is_restored(self, fresh: bool = False) -> bool:
+        """Carry out the order to come back, once; ``fresh``: the environment is just built. False: it did not work."""
+        control, i = self._control, self.index
+        if self._order_done != control.restore_number[i]:
+            self._order_done = int(control.restore_number[i])
+            order: Restore = self._mail.get(i, ORDER, int(control.restore_bytes[i]))
+            self._stamp.enter(Phase.RESTORE, i)
+            if not fresh:
+                self._rebuild()
+                self._stamp.enter(Phase.RESTORE, i)
+            control.outcome[i] = self._restore(order, order.beginning) if order.beginning else self._repeat_calls(order)
+        return bool(control.outcome[i] == Outcome.RESTORED)
+
+    def _restore(self, order: Restore, beginning: Beginning) -> Outcome:
+        control, i = self._control, self.index
+        if self._codec is None or self._trace is None:
+            return Outcome.FAILED
+        saver = self._saver or Saver(self.env, 0)
+        progress = self._watch_replay()
+        digest_of = partial(self._trace.digest_of, check=self._check)
+        try:
+            arrived = Replay(self.env, self._codec, saver.snapshotter, digest_of, progress).run(order, beginning)
+        except DiffersError as error:
+            control.restored_steps[i], self._broken = error.step, True
+            return Outcome.DIFFERS
+        except Exception:
+            traceback.print_exc()
+            self._broken = True
+            return Outcome.FAILED
+        control.running_return[i], control.running_length[i] = arrived.total, arrived.length
+        control.saved_at[i], control.ended[i] = arrived.length, arrived.over
+        return Outcome.RESTORED
+
+    def _watch_replay(self) -> Callable[[int], None]:
+        """After each replayed step: show how far we are, count the step's deadline anew, mind the whole's."""
+        control, i, end = self._control, self.index, time.monotonic() + self._restore_timeout_s
+
+        def progress(step: int) -> None:
+            control.restored_steps[i] = step
+            self._stamp.enter(Phase.RESTORE, i)
+            if time.monotonic() > end:
+                raise TimeoutError(f"the replay took more than restore_timeout_s={self._restore_timeout_s:g}")
+
+        return progress
+
+    def _repeat_calls(self, order: Restore) -> Outcome:
+        for _, request in order.calls:
+            calls.answer(self.env, request)
+        return Outcome.RESTORED
+
+    def _refuse(self) -> int:
+        """The episode could not be brought back: nothing is stepped, the parent cuts it."""
+        self._control.status[self.index] = Status.NOT_RESTORED
+        return Attention.FAULT
+
     # ---- faults ---------------------------------------------------------------------------------------------------
 
     def fail(self, error: Exception) -> int:
@@ -259,6 +377,7 @@ class EnvSlot:
         """Replace a broken environment by a new one in the same process."""
         self.close()
         self.construct()
+        self._control.save_every[self.index] = self._watch_states()
 
     def close(self) -> None:
         """Close the environment; its own errors no longer matter."""

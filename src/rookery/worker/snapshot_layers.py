@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 _CLOCK = "episode_start_time"
 """Of RecordEpisodeStatistics: a reading of this machine's clock; what is saved is the time since."""
@@ -21,6 +23,12 @@ _RECENT_ACTS = 1024
 
 _GENERATOR = re.compile(rb"\d+(?: \d+){624}")
 """A Mersenne Twister as C++ writes it: 624 words and a position."""
+
+_GENERATOR_BYTES = 625 * 11 + 64
+"""At the end of a clone, enough to hold it and what follows it."""
+
+_TWISTER = np.random.MT19937(0)
+"""Only ever used from a state that was just put in."""
 
 _NOTHING_HELD = (0, 1.0)
 """The action that is held after a reset: none, at full strength."""
@@ -137,7 +145,7 @@ class ActWatch:
         self._ale = ale
         self._repeat = ale.getFloat("repeat_action_probability")
         self._recent: deque[tuple[Any, ...]] = deque(maxlen=_RECENT_ACTS)
-        self._anchor(None if ale.getEpisodeFrameNumber() else _NOTHING_HELD)
+        self._anchor(None if ale.getEpisodeFrameNumber() else _NOTHING_HELD, self._now())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ale, name)
@@ -151,56 +159,88 @@ class ActWatch:
     def reset_game(self) -> None:
         """Begin an episode: no action is held."""
         self._ale.reset_game()
-        self._anchor(_NOTHING_HELD)
+        self._anchor(_NOTHING_HELD, self._now())
 
     def loadROM(self, *rom: Any) -> None:
         """Insert the game: no action is held, and the generator is seeded."""
         self._ale.loadROM(*rom)
-        self._anchor(_NOTHING_HELD)
+        self._anchor(_NOTHING_HELD, self._now())
 
     def restoreState(self, state: Any) -> None:
         """A clone put back by somebody else leaves the held action as it is."""
-        held = self._find_held(self._ale.cloneState(include_rng=True))
+        held = self._find_held(self._now())
         self._ale.restoreState(state)
-        self._anchor(held)
+        self._anchor(held, self._now())
 
     restoreSystemState = restoreState
 
     def held(self, state: Any) -> tuple[int, float]:
         """The action, and its strength, that the next sticky frame would repeat; ``state`` is a clone taken now."""
-        held = self._find_held(state)
+        generator = Generator.in_clone(state)
+        held = self._find_held(generator)
         if held is None:
             raise ValueError("the emulator was stepped before anybody watched it; reset the environment, then save")
-        self._anchor(held, state)
+        self._anchor(held, generator)
         return held
 
     def hold(self, held: tuple[int, float], state: Any) -> None:
         """Make the emulator be in ``state`` with ``held`` held."""
-        sticky = self._are_sticky(generator_in(state), _RECENT_ACTS)
+        generator = Generator.in_clone(state)
+        sticky, _ = self._roll(generator, _RECENT_ACTS)
         _draw(self._ale, state, held, max(int(np.argmin(sticky)) + 1, _WARM_FRAMES))
-        self._anchor(held, state)
+        self._anchor(held, generator)
 
-    def _anchor(self, held: tuple[int, float] | None, state: Any = None) -> None:
-        self._held = held
-        self._generator = generator_in(state or self._ale.cloneState(include_rng=True))
+    def _anchor(self, held: tuple[int, float] | None, generator: Generator) -> None:
+        self._held, self._generator = held, generator
         self._acts = 0
         self._recent.clear()
 
-    def _find_held(self, state: Any) -> tuple[int, float] | None:
-        generator = np.random.MT19937()
-        generator.state = self._generator.state
-        taken = np.flatnonzero(~self._are_sticky(generator, self._acts))
-        if not _same(generator, generator_in(state)):
+    def _now(self) -> Generator:
+        return Generator.in_clone(self._ale.cloneState(include_rng=True))
+
+    def _find_held(self, now: Generator) -> tuple[int, float] | None:
+        sticky, after = self._roll(self._generator, self._acts)
+        if after != now:
             raise ValueError("the emulator made other draws than its acts explain; it cannot be saved exactly")
+        taken = np.flatnonzero(~sticky)
         if not taken.size:
             return self._held
         action, *strength = self._recent[int(taken[-1]) - self._acts]
         return int(getattr(action, "value", action)), float(*strength or [1.0])
 
-    def _are_sticky(self, generator: np.random.MT19937, acts: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def _roll(self, generator: Generator, acts: int) -> tuple[npt.NDArray[np.bool_], Generator]:
+        """Which of the next acts are sticky, and the generator after them."""
         # Two draws a frame: the second is for a second player, who is never there.
-        draws = np.asarray(generator.random_raw(2 * acts))[::2]
-        return np.less(draws / 2.0**32, self._repeat)
+        draws, after = generator.draw(2 * acts)
+        return draws[::2] / 2.0**32 < self._repeat, after
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A Mersenne Twister at one moment."""
+
+    key: bytes
+    position: int
+
+    @classmethod
+    def in_clone(cls, state: Any) -> Generator:
+        """The generator of sticky frames in an emulator's clone."""
+        written = state.serialize()[-_GENERATOR_BYTES:]  # the console has one of its own before it
+        found = _GENERATOR.search(written)
+        if found is None:
+            raise ValueError("no generator is in the emulator's state; this ale_py writes it in another way")
+        start = found.start()
+        length = int.from_bytes(written[start - 4 : start], "little")
+        numbers = np.fromstring(written[start : start + length], np.uint32, sep=" ")
+        return cls(numbers[:-1].tobytes(), int(numbers[-1]))
+
+    def draw(self, count: int) -> tuple[npt.NDArray[np.uint64], Generator]:
+        """The next numbers, and the generator after them."""
+        key = np.frombuffer(self.key, np.uint32)
+        _TWISTER.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": self.position}}
+        draws = np.asarray(_TWISTER.random_raw(count))
+        after = _TWISTER.state["state"]
+        return draws, Generator(after["key"].tobytes(), int(after["pos"]))
 
 
 def _draw(ale: Any, state: Any, held: tuple[int, float], frames: int) -> None:
@@ -209,24 +249,6 @@ def _draw(ale: Any, state: Any, held: tuple[int, float], frames: int) -> None:
     for _ in range(frames):
         ale.act(*held)
     ale.restoreState(state)
-
-
-def generator_in(state: Any) -> np.random.MT19937:
-    """The generator of sticky frames in an emulator's clone."""
-    written = state.serialize()
-    found = list(_GENERATOR.finditer(written))
-    if not found:
-        raise ValueError("no generator is in the emulator's state; this ale_py writes it in another way")
-    start = found[-1].start()  # the one before it belongs to the console
-    length = int.from_bytes(written[start - 4 : start], "little")
-    *key, position = map(int, written[start : start + length].split())
-    generator = np.random.MT19937()
-    generator.state = {"bit_generator": "MT19937", "state": {"key": np.array(key, np.uint32), "pos": position}}
-    return generator
-
-
-def _same(one: np.random.MT19937, other: np.random.MT19937) -> bool:
-    return bool(np.array_equal(one.random_raw(8), other.random_raw(8)))
 
 
 def repeat_probability(env: Any) -> float:

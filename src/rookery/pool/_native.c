@@ -1,0 +1,155 @@
+/* Notes of requests about to be posted: each action as few bytes, with the digest of the row it answers.
+ *
+ * Twin of notes.PyNotes and equal in behaviour; test_notes.py runs the same tests over both. Reads only what workers have
+ * published: it is called while the slots' groups are idle, so none of the control words moves meanwhile.
+ */
+#define PY_SSIZE_T_CLEAN
+#define NPY_NO_DEPRECATED_API NPY_1_23_API_VERSION
+#include <Python.h>
+#include <numpy/arrayobject.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { STEP = 1, AUTORESET = 2, MAX_BUFFERS = 12 };
+
+typedef struct {
+    PyObject_HEAD
+    Py_buffer buffers[MAX_BUFFERS];
+    int held;
+    int64_t *begun, *episode, *count, *base;
+    uint8_t *ended, *pending, *blind, *actions;
+    uint32_t *digest, *seen, *digests;
+    char *rows;
+    Py_ssize_t slots, chunk, width, row_bytes;
+    int narrow, item_bytes, next_step;
+    int64_t low, high;
+    PyObject *full;
+} Notes;
+
+static void *hold(Notes *self, PyObject *owner, const char *name, Py_ssize_t *bytes) {
+    PyObject *array = name ? PyObject_GetAttrString(owner, name) : Py_NewRef(owner);
+    if (!array) return NULL;
+    Py_buffer *b = &self->buffers[self->held];
+    int failed = PyObject_GetBuffer(array, b, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0;
+    Py_DECREF(array);
+    if (failed) return NULL;
+    self->held++;
+    if (bytes) *bytes = b->len;
+    return b->buf;
+}
+
+static int Notes_init(Notes *self, PyObject *args, PyObject *kwds) {
+    static char *names[] = {"control", "sheets", "rows", "narrow", "item_bytes", "signed_low", "high", "next_step", "full", NULL};
+    PyObject *control, *sheets, *rows, *full;
+    if (!PyArg_ParseTupleAndKeywords(args, kwds, "OOOiiLLpO", names, &control, &sheets, &rows, &self->narrow,
+                                     &self->item_bytes, &self->low, &self->high, &self->next_step, &full))
+        return -1;
+    if (self->held) { PyErr_SetString(PyExc_RuntimeError, "Notes are initialised once"); return -1; }
+    Py_ssize_t count_bytes, action_bytes, digest_bytes, row_bytes;
+    if (!(self->begun = hold(self, control, "begun", NULL)) || !(self->ended = hold(self, control, "ended", NULL)) ||
+        !(self->digest = hold(self, control, "digest", NULL)) || !(self->episode = hold(self, sheets, "episode", NULL)) ||
+        !(self->count = hold(self, sheets, "count", &count_bytes)) || !(self->base = hold(self, sheets, "base", NULL)) ||
+        !(self->pending = hold(self, sheets, "pending", NULL)) || !(self->blind = hold(self, sheets, "blind", NULL)) ||
+        !(self->seen = hold(self, sheets, "seen", NULL)) || !(self->actions = hold(self, sheets, "actions", &action_bytes)) ||
+        !(self->digests = hold(self, sheets, "digests", &digest_bytes)) || !(self->rows = hold(self, rows, NULL, &row_bytes)))
+        return -1;
+    self->slots = count_bytes / (Py_ssize_t)sizeof(int64_t);
+    self->chunk = self->slots ? digest_bytes / (Py_ssize_t)sizeof(uint32_t) / self->slots : 0;
+    if (!self->chunk) { PyErr_SetString(PyExc_ValueError, "there are no slots to take notes of"); return -1; }
+    self->width = action_bytes / self->slots / self->chunk;
+    self->row_bytes = row_bytes / self->slots;
+    self->full = Py_NewRef(full);
+    return 0;
+}
+
+static void Notes_dealloc(Notes *self) {
+    for (int i = 0; i < self->held; i++) PyBuffer_Release(&self->buffers[i]);
+    Py_XDECREF(self->full);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static int64_t number_at(const char *row, int bytes) {
+    int8_t one; int16_t two; int32_t four; int64_t eight;
+    switch (bytes) {
+    case 1: memcpy(&one, row, 1); return one;
+    case 2: memcpy(&two, row, 2); return two;
+    case 4: memcpy(&four, row, 4); return four;
+    default: memcpy(&eight, row, 8); return eight;
+    }
+}
+
+static void write_action(Notes *self, Py_ssize_t s, Py_ssize_t place) {
+    const char *row = self->rows + s * self->row_bytes;
+    uint8_t *into = self->actions + (s * self->chunk + place) * self->width;
+    if (!self->narrow) { memcpy(into, row, (size_t)self->width); return; }
+    int64_t number = number_at(row, self->item_bytes);
+    if (number < self->low || number > self->high) self->blind[s] = 1;
+    uint64_t small = (uint64_t)(number - self->low);
+    memcpy(into, &small, (size_t)self->narrow);           /* little-endian: the low bytes come first */
+}
+
+static int note_one(Notes *self, Py_ssize_t s) {
+    if (self->episode[s] != self->begun[s]) {
+        self->episode[s] = self->begun[s];
+        self->count[s] = self->base[s] = 0;
+        self->blind[s] = 0;
+    }
+    self->seen[s] = self->digest[s];
+    if (self->next_step && self->ended[s]) { self->pending[s] = AUTORESET; return 0; }
+    self->pending[s] = STEP;
+    Py_ssize_t place = (Py_ssize_t)(self->count[s] - self->base[s]);
+    if (place < 0 || place >= self->chunk) { PyErr_Format(PyExc_IndexError, "slot %zd has no room for a note", s); return -1; }
+    write_action(self, s, place);
+    self->digests[s * self->chunk + place] = self->seen[s];
+    self->count[s]++;
+    if (place + 1 < self->chunk) return 0;
+    PyObject *done = PyObject_CallFunction(self->full, "n", s);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+static PyObject *Notes_note_all(Notes *self, PyObject *noargs) {
+    for (Py_ssize_t s = 0; s < self->slots; s++)
+        if (note_one(self, s) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *Notes_note(Notes *self, PyObject *slots) {
+    PyArrayObject *array = (PyArrayObject *)PyArray_ContiguousFromAny(slots, NPY_INT64, 1, 1);
+    if (!array) return NULL;
+    const int64_t *numbers = PyArray_DATA(array);
+    for (Py_ssize_t i = 0; i < PyArray_SIZE(array); i++) {
+        int outside = numbers[i] < 0 || numbers[i] >= self->slots;
+        if (outside) PyErr_Format(PyExc_IndexError, "slot %lld of %zd", (long long)numbers[i], self->slots);
+        if (outside || note_one(self, (Py_ssize_t)numbers[i]) < 0) { Py_DECREF(array); return NULL; }
+    }
+    Py_DECREF(array);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef Notes_methods[] = {
+    {"note_all", (PyCFunction)Notes_note_all, METH_NOARGS, "Every slot is about to be stepped."},
+    {"note", (PyCFunction)Notes_note, METH_O, "These slots are about to be stepped."},
+    {NULL, NULL, 0, NULL}};
+
+static PyTypeObject NotesType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rookery.pool._native.Notes",
+    .tp_basicsize = sizeof(Notes),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Notes of requests about to be posted.",
+    .tp_new = PyType_GenericNew,
+    .tp_init = (initproc)Notes_init,
+    .tp_dealloc = (destructor)Notes_dealloc,
+    .tp_methods = Notes_methods,
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", "Native notes of the journal.", -1, NULL};
+
+PyMODINIT_FUNC PyInit__native(void) {
+    import_array();
+    if (PyType_Ready(&NotesType) < 0) return NULL;
+    PyObject *m = PyModule_Create(&module);
+    if (!m) return NULL;
+    if (PyModule_AddObjectRef(m, "Notes", (PyObject *)&NotesType) < 0) { Py_DECREF(m); return NULL; }
+    return m;
+}

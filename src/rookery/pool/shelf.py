@@ -1,0 +1,82 @@
+"""Old chunks of one slot's journal: in memory while they are few, in a file when an episode grows very long."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+
+DIGEST_BYTES = 4
+
+MEMORY_BYTES = 4 << 20
+"""Chunks of one slot beyond this go to its file."""
+
+
+@dataclass
+class Chunk:
+    """Entries from ``start`` up to ``stop``, in memory, or at ``offset`` of the file."""
+
+    start: int
+    stop: int
+    body: bytes | None
+    offset: int = 0
+
+
+class Shelf:
+    """Chunks of the present episode; those of an earlier one are dropped when the first of a new one comes."""
+
+    def __init__(self, width: int, path: Path) -> None:
+        self._width, self._path = width, path
+        self._episode = -1
+        self._chunks: deque[Chunk] = deque()
+
+    def put(self, episode: int, start: int, actions: bytes, digests: bytes) -> None:
+        """Pack away one chunk."""
+        if episode != self._episode:
+            self._drop_all()
+            self._episode = episode
+        stop = start + len(digests) // DIGEST_BYTES
+        self._chunks.append(Chunk(start, stop, actions + digests))
+        while self.memory_bytes > MEMORY_BYTES:
+            self._spill(next(chunk for chunk in self._chunks if chunk.body is not None))
+
+    def get(self, episode: int, start: int, stop: int) -> tuple[bytes, bytes]:
+        """Actions and digests of these entries."""
+        actions, digests = b"", b""
+        if episode != self._episode or start >= stop:
+            return actions, digests
+        for chunk in self._chunks:
+            first, last = max(start, chunk.start) - chunk.start, min(stop, chunk.stop) - chunk.start
+            if first < last:
+                body, middle = self._body(chunk), (chunk.stop - chunk.start) * self._width
+                actions += body[first * self._width : last * self._width]
+                digests += body[middle + first * DIGEST_BYTES : middle + last * DIGEST_BYTES]
+        return actions, digests
+
+    def forget_before(self, step: int) -> None:
+        """Entries before this step are not needed any more."""
+        while self._chunks and self._chunks[0].stop <= step:
+            self._chunks.popleft()
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes held in memory."""
+        return sum(len(chunk.body) for chunk in self._chunks if chunk.body is not None)
+
+    def _spill(self, chunk: Chunk) -> None:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self._path.open("ab") as file:
+            chunk.offset = file.tell()
+            file.write(chunk.body or b"")
+        chunk.body = None
+
+    def _body(self, chunk: Chunk) -> bytes:
+        if chunk.body is not None:
+            return chunk.body
+        with self._path.open("rb") as file:
+            file.seek(chunk.offset)
+            return file.read((chunk.stop - chunk.start) * (self._width + DIGEST_BYTES))
+
+    def _drop_all(self) -> None:
+        self._chunks.clear()
+        self._path.unlink(missing_ok=True)

@@ -1,0 +1,105 @@
+"""Brings an environment back to where an earlier one was: begin as it began, do what was done, see what was seen.
+
+Touches the environment and nothing that is shared: no row, no counter. Every row is compared by its digest, so a replay
+either arrives in the same state, as far as anybody has ever seen of it, or says at which step it differs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rookery.spec.call import CallRequest
+from rookery.spec.codec import ActionCodec
+from rookery.spec.restore import Beginning, Restore
+from rookery.worker import calls, rng
+from rookery.worker.snapshots import Snapshotter
+
+BEFORE_RESET = -1
+"""The step of calls that were made before the episode began."""
+
+ENDED_BIT, CUT_BIT = 1, 2
+
+RowDigest = Callable[[Any, float, int], int]
+
+
+class DiffersError(Exception):
+    """The replay gave another row than the first time; ``step`` is how many steps of the episode were done."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(f"step {step} gives another row than before")
+        self.step = step
+
+
+@dataclass
+class Arrived:
+    """Where a replay came to."""
+
+    length: int
+    total: float
+    over: bool
+
+
+@dataclass
+class Replay:
+    """One replay over one environment."""
+
+    env: Any
+    codec: ActionCodec
+    snapshotter: Snapshotter | None
+    digest_of: RowDigest
+    progress: Callable[[int], None]
+
+    def run(self, order: Restore, beginning: Beginning) -> Arrived:
+        """Do it all.
+
+        Raises:
+            DiffersError: a row is not what it was.
+            Exception: whatever the environment raises.
+        """
+        digests = memoryview(order.digests).cast("I")
+        pending = deque(order.calls)
+        self._call_up_to(pending, BEFORE_RESET)
+        first = self._begin(beginning)
+        if first is not None:
+            _compare(first, digests[0], beginning.length)
+        length, total, over = beginning.length, beginning.total, False
+        for k in range(order.steps):
+            self._call_up_to(pending, length)
+            row = order.actions[k * self.codec.width : (k + 1) * self.codec.width]
+            obs, reward, terminated, truncated, _ = self.env.step(self.codec.decode(row))
+            reward, over = float(reward), bool(terminated) or bool(truncated)
+            length, total = length + 1, total + reward
+            _compare(self.digest_of(obs, reward, flags_of(terminated, truncated)), digests[k + 1], length)
+            self.progress(length)
+        self._call_up_to(pending, length)
+        return Arrived(length, total, over)
+
+    def _begin(self, beginning: Beginning) -> int | None:
+        """Reset or load; returns the first row's digest where there is one."""
+        if beginning.state is not None:
+            if self.snapshotter is None:
+                raise RuntimeError("a snapshot was taken of this environment, but it can no longer load one")
+            self.snapshotter.load(beginning.state)
+            return None
+        if beginning.rng is not None:
+            rng.restore(self.env, beginning.rng)
+        asked = beginning.seed is not None or beginning.options is not None
+        answer = self.env.reset(seed=beginning.seed, options=beginning.options) if asked else self.env.reset()
+        return self.digest_of(answer[0], 0.0, 0)
+
+    def _call_up_to(self, pending: deque[tuple[int, CallRequest]], step: int) -> None:
+        while pending and pending[0][0] <= step:
+            calls.answer(self.env, pending.popleft()[1])
+
+
+def flags_of(terminated: Any, truncated: Any) -> int:
+    """Both flags as one number, as it goes into a digest."""
+    return (ENDED_BIT if terminated else 0) | (CUT_BIT if truncated else 0)
+
+
+def _compare(digest: int, expected: int, step: int) -> None:
+    if digest != expected:
+        raise DiffersError(step)

@@ -1,0 +1,46 @@
+"""When a slot's snapshots are taken: often enough to make replays short, seldom enough to cost next to nothing."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+from rookery.worker.snapshots import Snapshotter
+
+SHARE = 0.02
+"""Snapshots may cost at most this share of the time spent in steps."""
+
+
+def interval(every: int, save_ns: float, step_ns: float) -> int:
+    """Steps between two snapshots: ``every``, or more where saving is slow and steps are fast."""
+    return max(every, math.ceil(save_ns / (SHARE * max(step_ns, 1.0))))
+
+
+class Saver:
+    """Takes snapshots of one environment and knows what they cost."""
+
+    def __init__(self, env: Any, every: int) -> None:
+        self.snapshotter = Snapshotter.of(env)
+        self._every = every
+        self._save_ns = 0.0
+
+    def save(self) -> bytes | None:
+        """A snapshot, or None where the environment offers none."""
+        if self.snapshotter is None:
+            return None
+        began = time.perf_counter_ns()
+        state = self.snapshotter.save()
+        took = time.perf_counter_ns() - began
+        # The first save imports and warms up: a mean that forgets lets the interval come down again.
+        self._save_ns = took if not self._save_ns else 0.7 * self._save_ns + 0.3 * took
+        return state
+
+    def next_interval(self, steps: int, step_ns: int) -> int:
+        """How many steps until the next snapshot, from what saving and stepping have cost so far."""
+        return interval(self._every, self._save_ns, step_ns / max(steps, 1))
+
+    @property
+    def first_interval(self) -> int:
+        """How many steps until the first snapshot of a slot; zero: never."""
+        return self._every if self.snapshotter is not None else 0

@@ -1,0 +1,74 @@
+"""What a slot leaves behind so that another generation can take its place: digests, generator states, snapshots.
+
+Writes the slot's words of the control segment and its snapshot letters, never its rows. Nothing here reads them back:
+that is the parent's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped, unused-ignore]
+import numpy as np
+import numpy.typing as npt
+
+from rookery.spec.arrays import checked_leaf, split
+from rookery.spec.data import DataSpec
+from rookery.spec.phase import Attention
+from rookery.transport.control import Control
+from rookery.transport.mailbox import STATE, Mailbox
+from rookery.worker import rng
+from rookery.worker.digest import digest_functions
+from rookery.worker.saver import Saver
+
+
+class Trace:
+    """The trace of one slot."""
+
+    def __init__(
+        self, index: int, control: Control, mail: Mailbox, data: DataSpec, rows: Mapping[str, npt.NDArray[Any]]
+    ) -> None:
+        self._index, self._control, self._mail = index, control, mail
+        self._data, self._rows = data, rows
+        self._of_bytes, self._seal = digest_functions()
+
+    def seal(self, objects: Mapping[str, Any], reward: float, flags: int) -> None:
+        """Digest the row as it lies in the slab."""
+        self._control.digest[self._index] = self._digest(self._rows.values(), objects, reward, flags)
+
+    def digest_of(self, obs: Any, reward: float, flags: int, check: str) -> int:
+        """The digest a row would have, without writing the row."""
+        arrays, objects = [], {}
+        for leaf, value in split(self._data.observation, obs):
+            if leaf.dtype is None:
+                objects[leaf.name] = value
+            else:
+                arrays.append(np.asarray(checked_leaf(leaf, value, check), dtype=leaf.dtype))
+        return self._digest(arrays, objects, reward, flags)
+
+    def _digest(self, arrays: Any, objects: Mapping[str, Any], reward: float, flags: int) -> int:
+        digest = 0
+        for array in arrays:
+            digest = self._of_bytes(np.ascontiguousarray(array).reshape(-1).view(np.uint8), digest)
+        if objects:
+            digest = self._of_bytes(cloudpickle.dumps(dict(objects)), digest)
+        return self._seal(digest, reward, flags)
+
+    def record_rng(self, env: Any) -> None:
+        """Remember with which generator the next episode begins; the present one's record stays beside it."""
+        place = self._control.rng[self._index, (int(self._control.begun[self._index]) + 1) % 2]
+        record = rng.record(env)
+        place[: len(record)] = np.frombuffer(record, np.uint8)
+
+    def save(self, saver: Saver) -> int:
+        """Take a snapshot that is due and announce it; returns attention bits."""
+        control, i = self._control, self._index
+        state = saver.save()
+        control.saved_at[i] = control.running_length[i]
+        control.save_every[i] = saver.next_interval(int(control.steps[i]), int(control.step_ns[i]))
+        if state is None:
+            return Attention.NONE
+        control.state_length[i], control.state_total[i] = control.running_length[i], control.running_return[i]
+        control.state_bytes[i] = self._mail.put_bytes(i, STATE, state)
+        return Attention.STATE
