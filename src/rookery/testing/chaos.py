@@ -110,7 +110,8 @@ class Chaos:
         with self._twin() as twin, self._victim(twin, witness) as victim:
             batches = -(-self.steps // victim.batch_size)
             plan = plan_murders(self.wanted, batches, victim.workers, random.Random(self.seed))
-            murderer = Murderer(plan, lambda: victim.worker_pids)
+            slots_of = [victim.slots_of(worker) for worker in range(victim.workers)]
+            murderer = Murderer(plan, lambda: victim.worker_pids, slots_of)
             sides = (Side(victim, self.seed, self._is_disabled), Side(twin, self.seed, self._is_disabled))
             course = Course(*sides, murderer, Comparison(victim.num_envs, self.ignored, witness.broken))
             murderer.start()

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from rookery.events import Event, FaultSeen, RestartScheduled
+from rookery.events import Event, FaultSeen, HealFailed, RestartScheduled, SlotHealed
 from rookery.testing.twins import Difference
 
 
@@ -96,16 +95,13 @@ class Witness:
             self.broken.update(event.slots)
         elif isinstance(event, RestartScheduled):
             self.restarts += 1
-        elif type(event).__name__ == "SlotHealed":
-            self._healed(event)
-        elif type(event).__name__ == "HealFailed":
-            self._not_healed(event)
+        elif isinstance(event, SlotHealed):
+            self.recoveries_s.append(event.seconds)
+            self.replayed_steps += event.replayed
+        elif isinstance(event, HealFailed):
+            self._note_failure(event)
 
-    def _healed(self, event: Any) -> None:
-        self.recoveries_s.append(event.seconds)
-        self.replayed_steps += event.replayed
-
-    def _not_healed(self, event: Any) -> None:
+    def _note_failure(self, event: HealFailed) -> None:
         self.not_healed[event.reason] += 1
         words = f"slot {event.slots[0]}, step {event.step}, action {event.action!r}: {event.detail}"
         self.first_not_healed = self.first_not_healed or f"{event.reason}: {words}"

@@ -17,7 +17,7 @@ import random
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,13 @@ IN_PAIRS = 0.25
 """Share of murders that come in the same batch as the one before: they meet workers that start or replay."""
 
 LOOK_AGAIN_S = 0.0005
-"""Pause of a murderer who finds nobody alive."""
+"""Pause of a murderer who finds nobody to murder."""
+
+AT_ONCE, ROWS_BETWEEN = 3, 3
+"""Murders of one worker before each of its slots must have made so many rows; of these only one may be no plain kill.
+
+More at one and the same step, and a pool rightly takes the step for what kills.
+"""
 
 
 @dataclass(frozen=True)
@@ -62,19 +68,53 @@ def plan_murders(wanted: Mapping[str, int], batches: int, workers: int, rng: ran
     return murders
 
 
+class Mercy:
+    """Who may be murdered just now: a worker whose slots go on, or that has not been hit too often since they did."""
+
+    def __init__(self, slots_of: Sequence[Sequence[int]]) -> None:
+        self._slots_of = slots_of
+        self._blows: list[list[str]] = [[] for _ in slots_of]
+        self._rows: list[Counter[int]] = [Counter() for _ in slots_of]
+
+    def allows(self, worker: int, kind: str) -> bool:
+        """Whether one more may hit this worker."""
+        blows = self._blows[worker]
+        return len(blows) < AT_ONCE and (kind == "kill" or set(blows) <= {"kill"})
+
+    def hit(self, worker: int, kind: str) -> None:
+        """One more has hit it."""
+        self._blows[worker].append(kind)
+        self._rows[worker].clear()
+
+    def saw(self, slots: Iterable[int]) -> None:
+        """These slots have each made a row."""
+        for worker, blows in enumerate(self._blows):
+            if blows:
+                self._rows[worker].update(set(slots).intersection(self._slots_of[worker]))
+                if all(self._rows[worker][slot] >= ROWS_BETWEEN for slot in self._slots_of[worker]):
+                    blows.clear()
+
+
 class Murderer(threading.Thread):
     """Carries out a plan, one murder after the other, while the caller steps and says how far it is.
 
-    ``pids`` tells the workers' process numbers of the moment; nobody is murdered twice.
+    ``pids`` tells the workers' process numbers of the moment, ``slots_of`` their slots. Nobody is murdered twice.
     """
 
-    def __init__(self, murders: Sequence[Murder], pids: Callable[[], Sequence[int | None]]) -> None:
+    def __init__(
+        self, murders: Sequence[Murder], pids: Callable[[], Sequence[int | None]], slots_of: Sequence[Sequence[int]]
+    ) -> None:
         super().__init__(name="rookery-murderer", daemon=True)
-        self._murders, self._pids = murders, pids
+        self._murders, self._pids, self._mercy = murders, pids, Mercy(slots_of)
         self._batch, self._turn, self._over = -1, threading.Condition(), threading.Event()
         self._victims: set[int] = set()
         self._failure: OSError | None = None
         self.delivered: Counter[str] = Counter()
+
+    def saw(self, slots: Iterable[int]) -> None:
+        """These slots have each made a row."""
+        with self._turn:
+            self._mercy.saw(slots)
 
     def reach(self, batch: int) -> None:
         """Batch number ``batch`` is on its way."""
@@ -112,18 +152,25 @@ class Murderer(threading.Thread):
     def _carry_out(self, murder: Murder) -> None:
         pause_s = murder.delay_s
         while not self._over.wait(pause_s) and not self._commit(murder):
-            # Nobody lives: come again later, and not always at the first moment of a new worker's life.
+            # Nobody can be hit: come again later, and not always at the first moment of a new worker's life.
             pause_s = max(murder.delay_s, LOOK_AGAIN_S)
 
     def _commit(self, murder: Murder) -> bool:
-        pids = self._pids()
-        for worker in range(len(pids)):
-            pid = pids[(murder.worker + worker) % len(pids)]
-            if pid is not None and pid not in self._victims and strike(pid, murder.kind):
-                self._victims.add(pid)
-                self.delivered[murder.kind] += 1
-                return True
+        with self._turn:
+            pids = self._pids()
+            for turn in range(len(pids)):
+                worker = (murder.worker + turn) % len(pids)
+                if self._mercy.allows(worker, murder.kind) and self._has_hit(pids[worker], murder.kind):
+                    self._mercy.hit(worker, murder.kind)
+                    return True
         return False
+
+    def _has_hit(self, pid: int | None, kind: str) -> bool:
+        if pid is None or pid in self._victims or not strike(pid, kind):
+            return False
+        self._victims.add(pid)
+        self.delivered[kind] += 1
+        return True
 
 
 def strike(pid: int, kind: str) -> bool:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rookery.pool.batch import Batch
 from rookery.spec.arrays import Node, assemble, split
+
+if TYPE_CHECKING:
+    from rookery.pool.batch import Batch
 
 CLOCKS = ("episode.t",)
 """Infos that hold elapsed time: Gymnasium's ``RecordEpisodeStatistics`` writes this one."""

@@ -103,6 +103,7 @@ class Course:
             self._murderer.reach(batch)
             all_delivered = self._murderer.is_done
             slots = self._compare(self._victim.take())
+            self._murderer.saw(slots)
             self._rows_since.update(slots if all_delivered else ())
             self.steps, batch = self.steps + len(slots), batch + 1
             if time.monotonic() - told >= TELL_EVERY_S:
