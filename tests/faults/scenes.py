@@ -25,8 +25,14 @@ EXITS = {"exit_zero": 0, "sys_exit": 7}
 
 
 def pool_of(env, **settings):
-    """Two workers of two slots; restarts at once. Slots 0 and 1 share a worker."""
-    chosen = {"num_envs": SLOTS, "workers": WORKERS, "backoff_s": 0.0, "preload": ("rookery.testing.zoo",)}
+    """Two workers of two slots; restarts at once; faults show. Slots 0 and 1 share a worker."""
+    chosen = {
+        "num_envs": SLOTS,
+        "workers": WORKERS,
+        "on_fault": "cut",
+        "backoff_s": 0.0,
+        "preload": ("rookery.testing.zoo",),
+    }
     chosen |= settings
     if chosen.get("start_method") == "spawn":
         chosen["preload"] = ()

@@ -47,14 +47,15 @@ class VecEnv(sb3.VecEnv):
     Args:
         env: a Gymnasium id, ``"module:factory"``, a callable, or a ``rookery.EnvSpec``.
         n_envs: how many environments.
-        **settings: ``workers``, ``groups``, and every setting of ``rookery.PoolOptions``.
+        **settings: ``workers``, ``groups``, and every setting of ``rookery.PoolOptions``. ``seed_episodes`` is False
+            here, as SB3 has it; True lets every episode be brought back after a crash, whatever generator it uses.
 
     Attributes:
         pool: the pool below; ``pool.metrics()``, ``pool.events`` and ``pool.worker_pids`` are there.
     """
 
     def __init__(self, env: EnvSpec | str | Callable[..., Any], n_envs: int, **settings: Any) -> None:
-        settings = {"autoreset": Autoreset.SAME_STEP, **settings}
+        settings = {"autoreset": Autoreset.SAME_STEP, "seed_episodes": False, **settings}
         _check(settings["autoreset"], settings.get("copy", True), settings.get("batch_size") or n_envs, n_envs)
         self._look_at(Pool(env, n_envs, **settings))
 

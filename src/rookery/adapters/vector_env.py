@@ -41,7 +41,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
         groups: groups per worker.
         copy: hand out observations that are safe to keep; False hands out views that the next step overwrites.
         autoreset_mode: Gymnasium's ``AutoresetMode`` or its value; the pool's own setting ``autoreset`` works as well.
-        **settings: every other setting of ``rookery.PoolOptions``.
+        **settings: every other setting of ``rookery.PoolOptions``; ``seed_episodes`` is False here, as in Gymnasium.
 
     Attributes:
         pool: the pool below; ``pool.metrics()``, ``pool.events`` and ``pool.worker_pids`` are there.
@@ -65,7 +65,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
         **settings: Any,
     ) -> None:
         _check_whole(settings.get("batch_size") or num_envs, num_envs)
-        settings = {"autoreset": autoreset_mode, **settings}
+        settings = {"autoreset": autoreset_mode, "seed_episodes": False, **settings}
         self._look_at(Pool(env, num_envs, workers=workers, groups=groups, copy=copy, **settings))
 
     @classmethod

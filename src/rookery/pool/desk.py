@@ -105,6 +105,12 @@ class Desk:
         else:
             self._lose(slot)
 
+    def revive(self, slot: int) -> None:
+        """The slot was put into a state: whatever was wrong with its episode is over."""
+        if self.life[slot] != Life.OUT:
+            self.life[slot], self.verdict[slot], self._renew[slot] = Life.LIVE, Verdict.TRUE, False
+        self.troubled = bool(self.life.any())
+
     def slot_broke(self, slot: int) -> None:
         """The slot's environment failed and its worker lives."""
         self.troubled = True

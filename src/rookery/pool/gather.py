@@ -93,6 +93,14 @@ class Gatherer:
                 self._arrays[f"obs:{leaf.name}"][slot] = 0
         self._control.torn[slot] = 0
 
+    def objects_of(self, slot: int) -> Mapping[str, Any]:
+        """The parts of a slot's newest observation that are no arrays."""
+        return self._kept_objects.get(slot, {})
+
+    def keep_objects(self, slot: int, objects: Mapping[str, Any]) -> None:
+        """A slot was put into a state with these."""
+        self._kept_objects[slot] = objects
+
     def _letters(self, slots: Slots, silent: Mask | None) -> Letters:
         """Letters by row. Silent rows have none: what lies there is an older one, or a fault's."""
         nbytes = self._control.mail_bytes[slots]

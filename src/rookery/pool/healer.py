@@ -24,7 +24,13 @@ class Healer:
     """Orders under way, and wounds."""
 
     def __init__(
-        self, heals: bool, journal: Journal, control: Control, mail: Mailbox, clock: Clock, emit: Callable[[Event], None]
+        self,
+        heals: bool,
+        journal: Journal,
+        control: Control,
+        mail: Mailbox,
+        clock: Clock,
+        emit: Callable[[Event], None],
     ) -> None:
         self.heals = heals
         self._journal, self._control, self._mail, self._clock, self._emit = journal, control, mail, clock, emit
@@ -49,6 +55,11 @@ class Healer:
         self._healing.add(slot)
         return True
 
+    def order(self, slot: int, order: Restore) -> None:
+        """Bring the slot where somebody wants it; it goes there with its next request."""
+        self.renew(slot)
+        self._write(slot, order)
+
     def drop(self, slot: int) -> None:
         """A new episode is wanted on purpose: what is under way for the slot is not needed any more."""
         if slot in self._orders:
@@ -64,7 +75,7 @@ class Healer:
             self._write(slot, self._journal.plain_order(slot))
 
     def hear(self, slots: Iterable[int]) -> list[int]:
-        """Their worker is up, or has answered: tell of those that are back; returns those that could not be brought back."""
+        """Their worker is up, or has answered: tell of those that are back; returns those that failed to come back."""
         failed = []
         for slot in slots:
             order = self._orders.get(slot)

@@ -6,8 +6,10 @@ packed away, and long episodes spill to a file. A snapshot makes everything befo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rookery.pool.notes import NOTHING, STEP, Notes, Sheets, make_notes
-from rookery.pool.shelf import Shelf
+from rookery.pool.shelf import DIGEST_BYTES, Shelf
 from rookery.spec.call import CallRequest
 from rookery.spec.codec import ActionCodec
 from rookery.spec.restore import Beginning, Restore
@@ -80,7 +82,8 @@ class Journal:
         slots = len(self._pages)
         self._sheets = Sheets.blank(slots, codec.width)
         self._shelves = [Shelf(codec.width, spill_dir / f"slot-{slot}.journal") for slot in range(slots)]
-        self.notes = make_notes(control, self._sheets, codec, arrays, next_step, self._pack)
+        pack = partial(_pack, self._sheets, self._shelves)  # no method: the notes must not hold the journal
+        self.notes = make_notes(control, self._sheets, codec, arrays, next_step, pack)
 
     # ---- beginnings -------------------------------------------------------------------------------------------------
 
@@ -91,11 +94,8 @@ class Journal:
         """
         page, number = self._pages[slot], int(self._control.begun[slot]) + 1
         if seed is None and self._seed_episodes:
-            if page.seed is not None:
-                seed = self._derived(slot, page.seed, number)
-            else:
-                page.seed = seed = int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
-                self._control.base_seed[slot], self._control.base_episode[slot] = seed, number
+            known = page.seed
+            seed = self._draw_seed(slot, number) if known is None else self._derived(slot, known, number)
         elif seed is not None:
             page.seed, page.restarts = seed, 0
             self._control.base_seed[slot], self._control.base_episode[slot] = seed, number
@@ -112,6 +112,28 @@ class Journal:
             page.restarts += 1
             seed = int(np.random.SeedSequence([page.seed, slot, page.restarts]).generate_state(1, np.uint32)[0])
         page.began = (number, Beginning(seed))
+        return seed
+
+    def load(self, slot: int, recipe: Restore, length: int) -> Restore:
+        """The slot is about to be put into a state: from here on its episode is written down as begun so."""
+        page, sheets, episode = self._pages[slot], self._sheets, int(self._control.begun[slot])
+        beginning = recipe.beginning
+        if beginning is None:
+            raise ValueError("a state without a beginning cannot be loaded")
+        if page.seed is None and self._seed_episodes:
+            self._draw_seed(slot, episode)
+        page.began, page.snapshots = (episode, beginning), []
+        page.calls = [(episode, step, request) for step, request in recipe.calls]
+        sheets.episode[slot], sheets.count[slot], sheets.base[slot], sheets.blind[slot] = episode, length, length, 0
+        self._shelves[slot].put(episode, beginning.length, recipe.actions, recipe.digests[:-DIGEST_BYTES])
+        self._numbers[slot] += 1
+        return dataclasses.replace(recipe, number=int(self._numbers[slot]))
+
+    def _draw_seed(self, slot: int, episode: int) -> int:
+        """A run without a seed: draw one, so that its episodes can be begun again."""
+        seed = int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
+        self._pages[slot].seed = seed
+        self._control.base_seed[slot], self._control.base_episode[slot] = seed, episode
         return seed
 
     def _derived(self, slot: int, seed: int, number: int) -> int:
@@ -154,12 +176,6 @@ class Journal:
         page.snapshots.append(Snapshot(episode, length, float(control.state_total[slot]), state))
         if len(page.snapshots) == 2:
             self._shelves[slot].forget_before(page.snapshots[0].length)
-
-    def _pack(self, slot: int) -> None:
-        sheets = self._sheets
-        shelf, start, stop = self._shelves[slot], int(sheets.base[slot]), int(sheets.count[slot])
-        shelf.put(int(sheets.episode[slot]), start, sheets.actions[slot].tobytes(), sheets.digests[slot].tobytes())
-        sheets.base[slot] = stop
 
     def _catch_up(self, slot: int) -> None:
         """A new episode has begun and nothing of it is noted yet."""
@@ -235,9 +251,8 @@ class Journal:
         return self._seed_episodes and self._sheets.pending[slot] not in (NOTHING, STEP)
 
     def _calls(self, slot: int, episode: int) -> tuple[tuple[int, CallRequest], ...]:
-        return tuple(
-            (step if made_in == episode else BEFORE_RESET, request) for made_in, step, request in self._pages[slot].calls
-        )
+        calls = self._pages[slot].calls
+        return tuple((step if made_in == episode else BEFORE_RESET, request) for made_in, step, request in calls)
 
     def _nearest(self, slot: int, done: int, skip: int) -> Beginning:
         """The newest usable snapshot, else the episode's own beginning.
@@ -271,3 +286,11 @@ class Journal:
             old_actions + sheets.actions[slot, first:last].tobytes(),
             old_digests + sheets.digests[slot, first:last].tobytes(),
         )
+
+
+def _pack(sheets: Sheets, shelves: Sequence[Shelf], slot: int) -> None:
+    """A slot's chunk is full: put it on its shelf."""
+    start = int(sheets.base[slot])
+    actions, digests = sheets.actions[slot].tobytes(), sheets.digests[slot].tobytes()
+    shelves[slot].put(int(sheets.episode[slot]), start, actions, digests)
+    sheets.base[slot] = sheets.count[slot]

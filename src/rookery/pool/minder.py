@@ -151,10 +151,10 @@ class Minder:
         back = set()
         for slot in self._plan.group_slots[group]:
             op = int(self._control.op[slot]) if is_open else Op.NONE
-            if self.desk.life[slot] == Life.LIVE and op != Op.RESET and slot not in out:
-                # A slot that was not asked has answered before: nothing of it is under way.
-                if self.healer.take_in(slot, op != Op.NONE, fault):
-                    back.add(slot)
+            healable = self.desk.life[slot] == Life.LIVE and op != Op.RESET and slot not in out
+            # A slot that was not asked has answered before: nothing of it is under way.
+            if healable and self.healer.take_in(slot, op != Op.NONE, fault):
+                back.add(slot)
         return back
 
     def _keep_open(self, group: int, back: set[int], fault: Fault | None, now: int) -> None:
@@ -256,7 +256,7 @@ class Minder:
             raise error_for(fault)
 
     def sort_out(self, slots: npt.NDArray[np.int64]) -> list[int]:
-        """Look at the answers that tell of faults. Returns the slots that must be asked again: they are being healed."""
+        """Look at the answers that tell of faults. Returns the slots to ask again: they are being healed."""
         now = self._clock.now_ns()
         told = slots[self._control.status[slots] != Status.OK]
         return [slot for slot in told.tolist() if self._slot_broke(slot, now)]

@@ -130,7 +130,7 @@ def make_notes(
     next_step: bool,
     full: Callable[[int], None],
 ) -> Notes:
-    """The native notes where actions are rows of one array, else the Python ones. ``full`` packs a slot's chunk away."""
+    """The native notes where actions are rows of one array, else the Python ones; ``full`` packs a chunk away."""
     native = native_module("rookery.pool._native")
     if native is None or not isinstance(codec.node, Leaf):
         return PyNotes(control, sheets, codec, arrays, next_step, full)

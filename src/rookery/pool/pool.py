@@ -17,7 +17,7 @@ import numpy as np
 
 from rookery import events
 from rookery.clock import Clock, SystemClock
-from rookery.errors import ClosedError, UsageError, error_for
+from rookery.errors import CheckpointError, ClosedError, UsageError, error_for
 from rookery.pool import evidence
 from rookery.pool.asker import Asker
 from rookery.pool.batch import Batch
@@ -28,8 +28,10 @@ from rookery.pool.journal import Journal
 from rookery.pool.metrics import PoolMetrics, measure
 from rookery.pool.minder import TICK_NS, Minder
 from rookery.pool.start import Order, Start, begin
+from rookery.pool.states import SlotState, StateDesk
 from rookery.spec.autoreset import Autoreset
 from rookery.spec.call import CHANGING, CallRequest, CallResult
+from rookery.spec.codec import ActionCodec
 from rookery.spec.env import EnvSpec
 from rookery.spec.options import PoolOptions
 from rookery.spec.phase import Attention, Op
@@ -88,8 +90,9 @@ class Pool:
         heals, log = self.options.on_fault == "heal", self._rig.log
         next_step = Autoreset.parse(self.options.autoreset) is Autoreset.NEXT_STEP
         spill_dir = self.run_dir / "journal"
-        self._journal.open(self._control, start.arrays, start.action_codec, next_step, heals, spill_dir)
+        self._journal.open(self._control, start.arrays, ActionCodec.of(start.data.action), next_step, heals, spill_dir)
         self._healer = Healer(heals, self._journal, self._control, self._mail, self._clock, log.emit)
+        self._states = StateDesk(start.data, start.arrays, self._control, self._journal, self._healer)
         self._minder = Minder(
             self._plan,
             self._crew,
@@ -295,6 +298,42 @@ class Pool:
                 self._journal.remember_call(slot, one)
         return tuple(self._call_result(slot) for slot in chosen.tolist())
 
+    def save_states(self, slots: Sequence[int] | None = None) -> list[SlotState]:
+        """The states of all or some slots: snapshots where environments offer them, else how to get there again."""
+        snapshots = self.request(CallRequest("save"), slots)
+        chosen = self._gather.all_slots if slots is None else checked_slots(slots, self.num_envs)
+        self._refuse_finished(chosen, "their episodes are over, and there is nothing to go on from")
+        return [
+            self._states.make(slot, snapshot, self._gather.objects_of(slot))
+            for slot, snapshot in zip(chosen.tolist(), snapshots, strict=True)
+        ]
+
+    def load_states(self, states: Sequence[SlotState], slots: Sequence[int] | None = None) -> Batch:
+        """Put slots into states, one each; their rows are returned as ``reset`` returns first observations."""
+        self._check_open()
+        chosen = self._gather.all_slots if slots is None else checked_slots(slots, self.num_envs)
+        self._states.check(states, chosen.tolist())
+        if self._caller.inflight_count:
+            raise UsageError("answers are under way: call recv() before load_states()")
+        self._await_up(chosen)
+        for slot, state in zip(chosen.tolist(), states, strict=True):
+            self._states.order(slot, state)
+        self.request(CallRequest("stand"), chosen.tolist())
+        for slot, state in zip(chosen.tolist(), states, strict=True):
+            if not self._states.arrived(slot, state):
+                raise CheckpointError(f"slot {slot} could not be put into the state: its replay gave other rows")
+            self._gather.keep_objects(slot, state.objects)
+            self._desk.revive(slot)
+        self._has_begun[chosen] = True
+        self._begun = bool(self._has_begun.all())
+        return self._gather.some(chosen, Attention.NONE)
+
+    def broadcast_state(self, from_slot: int, to_slots: Sequence[int] | None = None) -> Batch:
+        """Everybody (or ``to_slots``) goes on from where one slot is."""
+        (state,) = self.save_states([from_slot])
+        chosen = [slot for slot in range(self.num_envs) if slot != from_slot] if to_slots is None else list(to_slots)
+        return self.load_states([state] * len(chosen), chosen)
+
     def metrics(self) -> PoolMetrics:
         """Per-slot numbers: step-time percentiles, restarts, memory, share of time by phase, stragglers."""
         self._check_open()
@@ -452,9 +491,9 @@ class Pool:
         self._check_open()
         raise UsageError("these slots have not answered yet: call recv() before the next send()")
 
-    def _refuse_finished(self, chosen: Slots) -> None:
+    def _refuse_finished(
+        self, chosen: Slots, because: str = "autoreset is disabled: call reset(slots=...) for them first"
+    ) -> None:
         ended = chosen[self._control.ended[chosen] != 0]
         if len(ended):
-            raise UsageError(
-                f"slots {ended.tolist()} have finished and autoreset is disabled: call reset(slots=...) for them first"
-            )
+            raise UsageError(f"slots {ended.tolist()} have finished and {because}")

@@ -31,7 +31,6 @@ from rookery.pool.member import Happening
 from rookery.pool.rig import Rig, choose_run_dir
 from rookery.pool.wiring import Wiring
 from rookery.spec.autoreset import Autoreset
-from rookery.spec.codec import ActionCodec
 from rookery.spec.data import DataSpec
 from rookery.spec.env import EnvSpec
 from rookery.spec.options import PoolOptions
@@ -89,8 +88,8 @@ class Start:
     caller: Any
     gatherer: Gatherer
     writer: ActionWriter
+    data: DataSpec
     arrays: Any
-    action_codec: ActionCodec | None
     started_ns: int
 
     def __post_init__(self) -> None:
@@ -175,8 +174,8 @@ def _bring_up(order: Order, rig: Rig, clock: Clock) -> Start:
         caller=rig.wiring.caller(list(plan.group_worker), rig.children.fileno),
         gatherer=Gatherer(data, arrays, control, mail, order.num_envs, options.copy),
         writer=ActionWriter(data.action, hello.action_space, arrays, control, mail, order.num_envs),
+        data=data,
         arrays=arrays,
-        action_codec=ActionCodec.of(data.action),
         started_ns=clock.now_ns(),
     )
 

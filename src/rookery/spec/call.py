@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-VERBS = ("call", "get", "set", "render", "is_wrapped")
+VERBS = ("call", "get", "set", "render", "is_wrapped", "save", "stand")
 
 CHANGING = ("call", "set")
 """Verbs that may change an environment: they are repeated where it is rebuilt."""
@@ -14,7 +14,10 @@ CHANGING = ("call", "set")
 
 @dataclass(frozen=True)
 class CallRequest:
-    """What to do: ``call`` a method (or read an attribute), ``get`` or ``set`` one, ``render``, or ``is_wrapped``."""
+    """What to do: ``call`` a method (or read an attribute), ``get`` or ``set`` one, ``render``, or ``is_wrapped``.
+
+    ``save`` takes a snapshot (None where there is none to take); ``stand`` does nothing but what was ordered before.
+    """
 
     verb: str
     name: str = ""

@@ -5,11 +5,12 @@ Parent and workers build the same layout from the same spaces; equal digests pro
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rookery.spec.arrays import Node, fields, tree_of
+from rookery.spec.arrays import Node, fields, leaves, tree_of
 from rookery.spec.autoreset import Autoreset
 from rookery.spec.layout import Field, Layout
 
@@ -22,6 +23,14 @@ class DataSpec:
     action: Node
     infos: Mapping[str, str]
     layout: Layout
+
+    @property
+    def fingerprint(self) -> str:
+        """Stands for both spaces, whatever the number of slots."""
+        parts = [
+            (leaf.name, leaf.shape, leaf.dtype) for tree in (self.observation, self.action) for leaf in leaves(tree)
+        ]
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     @classmethod
     def of(

@@ -17,8 +17,8 @@ from rookery.spec.call import CallRequest
 class Beginning:
     """How an episode, or the part of it that is replayed, began.
 
-    ``state`` is a snapshot; otherwise the environment is reset with ``seed`` and ``options``, after its generator got the
-    state ``rng`` if the reset had no seed. ``length`` and ``total`` are the episode's steps and return until there.
+    ``state`` is a snapshot; otherwise the environment is reset with ``seed`` and ``options``, after its generator got
+    the state ``rng`` if the reset had no seed. ``length`` and ``total`` are the episode's steps and return until there.
     """
 
     seed: int | None = None

@@ -10,7 +10,6 @@ import os
 from dataclasses import dataclass
 from types import ModuleType
 
-
 NATIVE_MODULES = ("rookery.transport._native", "rookery.worker._native", "rookery.pool._native")
 
 

@@ -49,6 +49,10 @@ def _render(env: Any, request: CallRequest) -> Any:
     return env.render()
 
 
+def _stand(env: Any, request: CallRequest) -> None:
+    return None
+
+
 def _is_wrapped(env: Any, request: CallRequest) -> bool:
     """Whether any layer is an instance of the class ``"module:qualname"``; by name, so that nothing is imported."""
     layer = env
@@ -59,4 +63,4 @@ def _is_wrapped(env: Any, request: CallRequest) -> bool:
     return False
 
 
-_ANSWERS = {"call": _call, "get": _get, "set": _set, "render": _render, "is_wrapped": _is_wrapped}
+_ANSWERS = {"call": _call, "get": _get, "set": _set, "render": _render, "is_wrapped": _is_wrapped, "stand": _stand}

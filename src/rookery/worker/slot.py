@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from rookery.spec.arrays import BadValueError, Leaf, assemble, checked_leaf, leaves, split
 from rookery.spec.autoreset import Autoreset
+from rookery.spec.call import CallResult
 from rookery.spec.codec import ActionCodec
 from rookery.spec.context import SlotContext, enter_slot
 from rookery.spec.data import DataSpec
@@ -240,7 +241,10 @@ class EnvSlot:
     def _call(self) -> int:
         request = self._mail.get(self.index, TO_WORKER, int(self._control.ask_bytes[self.index]))
         self._stamp.enter(Phase.CALL, self.index)
-        result = calls.answer(self.env, request)
+        if request.verb == "save":
+            result = CallResult((self._saver or Saver(self.env, 0)).save())
+        else:
+            result = calls.answer(self.env, request)
         self._control.mail_bytes[self.index] = self._mail.put(self.index, TO_PARENT, result)
         return Attention.MAIL
 
