@@ -165,6 +165,20 @@ def test_an_episode_lasts_as_long_as_it_really_took():
     assert info["episode"]["l"] > 8
 
 
+def test_what_a_user_reads_of_the_wrappers_comes_back_too():
+    env = wrappers.NormalizeReward(STACKS["statistics"]())
+    env.update_running_mean = False
+    env.reset(seed=0)
+    walk(env, [1] * 50)
+    fresh = wrappers.NormalizeReward(STACKS["statistics"]())
+    Snapshotter.of(fresh).load(Snapshotter.of(env).save())
+    assert fresh.update_running_mean is False
+    assert fresh.env.episode_count == env.env.episode_count > 2
+    assert fresh.env.return_queue == env.env.return_queue
+    assert fresh.env.length_queue == env.env.length_queue
+    assert fresh.env.time_queue == env.env.time_queue
+
+
 def test_the_outermost_layer_in_charge_answers_for_all_below():
     env = InCharge(Plain(wrappers.TransformReward(CartPoleEnv(), lambda reward: reward)))
     assert why_not(env) == ""
@@ -226,6 +240,7 @@ def test_every_wrapper_of_the_installed_gymnasium_has_been_judged():
         if name != "vector":
             wrapper = kind.__new__(kind)
             wrapper.env = SavedCartPole()
+            wrapper.recorded_frames = []  # RecordVideo looks at it when it is collected
             assert "unknown" not in why_not(wrapper), name
             judged += 1
     assert judged > 30

@@ -33,6 +33,7 @@ MAKES = {
     "sticky": pong,
     "very_sticky": lambda: pong(repeat_action_probability=0.9),
     "never_sticky": lambda: pong(repeat_action_probability=0.0),
+    "unfinished_frames": lambda: gymnasium.make("ALE/Tetris-v5", repeat_action_probability=0.0),
     "every_frame": lambda: breakout(frameskip=1),
     "random_skip": lambda: pong(frameskip=(2, 5)),
     "ram": lambda: breakout(obs_type="ram"),
