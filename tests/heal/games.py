@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import gymnasium
 import numpy as np
@@ -24,17 +24,18 @@ def stacked_cartpole():
 
 @dataclass(frozen=True)
 class Game:
-    """An environment, and the settings of the pool that plays it."""
+    """An environment, the settings of the pool that plays it, and whether it takes long to start and to step."""
 
     env: object
-    settings: tuple = ()
+    settings: dict = field(default_factory=dict)
+    is_slow: bool = False
 
 
 PONG = EnvSpec("ale_py:ALE/Pong-v5", {"repeat_action_probability": 0.25})
 GAMES = {
     "cartpole": Game("CartPole-v1"),
-    "pong": Game(PONG),
-    "pong-replayed": Game(PONG, (("snapshot_every", None),)),
+    "pong": Game(PONG, {"preload": ["ale_py"]}, is_slow=True),
+    "pong-replayed": Game(PONG, {"preload": ["ale_py"], "snapshot_every": None}, is_slow=True),
     "lander": Game("LunarLander-v3"),
     "stack": Game(stacked_cartpole),
 }

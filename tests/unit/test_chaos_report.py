@@ -12,13 +12,13 @@ from gymnasium import spaces
 
 from rookery.cli.chaos import conclusion, facts
 from rookery.errors import ConfigError
-from rookery.events import FaultSeen, RestartScheduled
+from rookery.events import FaultSeen, HealFailed, RestartScheduled, SlotHealed
 from rookery.pool.batch import Batch, Episodes
 from rookery.spec.arrays import tree_of
 from rookery.spec.infos import merge_infos
 from rookery.testing import Chaos, ChaosReport
 from rookery.testing.chaosreport import Percentiles, Witness
-from rookery.testing.murder import plan_murders
+from rookery.testing.murder import Mercy, plan_murders
 from rookery.testing.rows import first_unlike, rows_of
 from rookery.testing.twins import Comparison, Difference
 
@@ -60,6 +60,39 @@ def test_delays_reach_from_microseconds_to_whole_recoveries_and_some_murders_com
     assert min(delays) < 1e-5
     assert max(delays) > 0.05
     assert len({m.batch for m in plan}) < 0.9 * len(plan)
+
+
+def test_a_worker_is_hit_three_times_at_most_until_all_its_slots_went_on():
+    mercy = Mercy([(0, 1), (2,)])
+    for _ in range(3):
+        assert mercy.allows(0, "kill")
+        mercy.hit(0, "kill")
+    assert not mercy.allows(0, "kill")
+    assert mercy.allows(1, "kill")
+    for slots in ([0], [0], [0, 2], [1], [1]):
+        mercy.saw(slots)
+        assert not mercy.allows(0, "kill")
+    mercy.saw([1])
+    assert mercy.allows(0, "kill")
+
+
+@pytest.mark.parametrize("kind", ["hang", "segfault"])
+def test_only_one_of_the_blows_may_look_like_the_environments_own_doing(kind):
+    mercy = Mercy([(0,)])
+    mercy.hit(0, kind)
+    assert mercy.allows(0, "kill")
+    assert not mercy.allows(0, "hang")
+    assert not mercy.allows(0, "segfault")
+
+
+def test_rows_made_before_the_last_blow_do_not_count():
+    mercy = Mercy([(0,)])
+    mercy.hit(0, "hang")
+    mercy.saw([0])
+    mercy.saw([0])
+    mercy.hit(0, "kill")
+    mercy.saw([0])
+    assert not mercy.allows(0, "hang")
 
 
 @pytest.mark.parametrize("wrong", [{"kills": -1}, {"hangs": -1}, {"segfaults": -1}, {"steps": 0}])
@@ -195,6 +228,17 @@ def test_faults_are_counted_by_signal_or_kind_and_their_slots_remembered():
     assert witness.faults == {"SIGKILL": 2, "hung": 1}
     assert witness.broken == {0, 1, 3}
     assert witness.restarts == 1
+
+
+def test_healed_slots_and_those_that_were_not_are_counted():
+    witness = Witness()
+    for slot in (0, 1):
+        witness.emit(SlotHealed(slots=(slot,), seconds=0.1 + slot, replayed=7, from_step=0))
+    for step in (4, 5):
+        witness.emit(HealFailed(slots=(2,), reason="diverged", step=step, action=3, detail="it differs"))
+    assert (witness.recoveries_s, witness.replayed_steps) == ([0.1, 1.1], 14)
+    assert witness.not_healed == {"diverged": 2}
+    assert witness.first_not_healed == "diverged: slot 2, step 4, action 3: it differs"
 
 
 def test_percentiles_of_recoveries():
