@@ -122,6 +122,11 @@ class RestartScheduled(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SpareStepped(Event):
+    """A spare, whose environments were built already, takes a dead worker's place."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class EpisodeStarted(Event):
     """A slot is back with a fresh episode after a fault or a recycling."""
 

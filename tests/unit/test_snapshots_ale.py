@@ -33,7 +33,6 @@ MAKES = {
     "sticky": pong,
     "very_sticky": lambda: pong(repeat_action_probability=0.9),
     "never_sticky": lambda: pong(repeat_action_probability=0.0),
-    "unfinished_frames": lambda: gymnasium.make("ALE/Tetris-v5", repeat_action_probability=0.0),
     "every_frame": lambda: breakout(frameskip=1),
     "random_skip": lambda: pong(frameskip=(2, 5)),
     "ram": lambda: breakout(obs_type="ram"),
@@ -193,6 +192,7 @@ class MyAtari(ale_py.AtariEnv):
     ("make", "words"),
     [
         (lambda: MyAtari("pong"), "MyAtari"),
+        (lambda: gymnasium.make("ALE/Tetris-v5"), "tetris"),
         (lambda: pong(sound_obs=True), "sound"),
         (lambda: pong(repeat_action_probability=0.99), "0.95"),
     ],

@@ -18,7 +18,7 @@ from typing import Any
 from rookery import events
 from rookery.clock import Clock
 from rookery.errors import Fault, TransportError, error_for
-from rookery.pool import evidence, recycling
+from rookery.pool import evidence, recycling, spares
 from rookery.pool.launch import Launcher
 from rookery.pool.ledger import Ledger
 from rookery.pool.member import Happening, Member, deadlines_of
@@ -68,15 +68,18 @@ class Crew:
         rng = random.Random()
         deadlines = deadlines_of(options)
         grace = int(options.close_timeout_s / 2 * NS)
-        self.members = [
+        everyone = [
             Member(
-                index=worker,
+                index=line,
+                line=line,
                 machine=WorkerMachine(deadlines, grace),
                 backoff=Backoff(options.backoff_s, options.backoff_max_s, rng),
                 jitter=1 + RECYCLE_JITTER * rng.random(),
+                is_spare=line >= wiring.workers,
             )
-            for worker in range(wiring.workers)
+            for line in range(wiring.workers + wiring.spares)
         ]
+        self.members, self.spares = everyone[: wiring.workers], everyone[wiring.workers :]
         at_once = 1 if lock is not None else options.start_concurrency or host.cores()
         self._admission = Admission(at_once, options.start_delay_s)
         self._lock = lock
@@ -91,6 +94,13 @@ class Crew:
         """Give a worker its slots; ``groups=None`` makes it the scout that measures before the plan is made."""
         self.members[worker].groups, self.members[worker].slots = groups, slots
 
+    def call_up_spares(self, slots_each: int) -> None:
+        """Let spares start, each with as many environments as a worker has at most."""
+        for number, spare in enumerate(self.spares):
+            first = self._wiring.slots + number * self._wiring.slots_per_spare
+            spare.slots = tuple(range(first, first + slots_each))
+            self._admission.ask(spare.index)
+
     def call_up(self, workers: Iterable[int]) -> None:
         """These workers shall start as soon as they are admitted."""
         for worker in workers:
@@ -100,15 +110,20 @@ class Crew:
         """Tell the waiting scout which slots are its own; it goes on with ``let_go``."""
         scout = self.members[0]
         scout.groups, scout.slots = groups, tuple(s for slots in groups.values() for s in slots)
-        letter_bytes = self._wiring.mail.put(self._wiring.mail.worker_window(0), TO_WORKER, groups)
-        self._wiring.control.to_worker[0, TO_LETTER] = letter_bytes
+        self._tell_groups(scout)
+
+    def _tell_groups(self, member: Member) -> None:
+        """Leave a waiting process the letter that it reads when it may go on."""
+        window = self._wiring.mail.worker_window(member.line)
+        letter_bytes = self._wiring.mail.put(window, TO_WORKER, member.groups)
+        self._wiring.control.to_worker[member.line, TO_LETTER] = letter_bytes
 
     def let_go(self, digest: str) -> None:
         """The slab has its size: workers that wait for it go on, later ones need not wait."""
         self._launcher.spec = dataclasses.replace(self._launcher.spec, digest=digest)
         self._launcher.may_poll = len(self.members) <= host.cores()
         self._wiring.control.to_worker[:, TO_POLL] = self._launcher.may_poll
-        self._wiring.control.to_worker[:, TO_GO] = 1
+        self._wiring.control.to_worker[: len(self.members), TO_GO] = 1
         for bell in self._wiring.bells:
             bell.ring()
 
@@ -126,13 +141,46 @@ class Crew:
         while self._unheard:
             self._hear(self._unheard.popleft())  # one may raise: the others are heard later
         now = self._clock.now_ns()
-        for member in self.members:
+        for member in self._everyone:
             if member.machine.is_alive:
                 self._watch(member, asked_ns, now)
-        self._restart_due(now)
-        self._admit(now)
         happenings, self._happenings = self._happenings, []
         return happenings
+
+    def start_due(self) -> None:
+        """Start or replace whoever is due. After ``poll``, when what it told is dealt with: orders are written then."""
+        now = self._clock.now_ns()
+        for member in self._everyone:
+            machine = member.machine
+            if machine.state is State.WAITING and machine.generation and now >= machine.restart_at_ns:
+                self._replace(member)
+        while self._admission.could_admit(now / NS) and (self._lock is None or self._lock.take()):
+            index = self._admission.admit(now / NS)
+            member = next(m for m in self._everyone if m.index == index)
+            self._act(member, member.machine.admitted(now))
+
+    @property
+    def _everyone(self) -> list[Member]:
+        return [*self.members, *self.spares]
+
+    def _replace(self, member: Member) -> None:
+        """A waiting spare steps in at once; otherwise a new generation is started."""
+        spare = None if member.is_spare else spares.waiting(self.spares)
+        if spare is None:
+            self._admission.ask(member.index)
+            return
+        self._admission.done(member.index)
+        spares.swap(member, spare)
+        self._wiring.take_line(member.index, member.line)
+        member.steps_at_start, member.spawned_ns = self._steps(member), self._clock.now_ns()
+        # It waits and writes nothing; from here on it has a deadline, also if it should never wake up.
+        self._wiring.control.since_ns[member.line, 0] = member.spawned_ns
+        self._wiring.control.from_worker[member.line, FROM_PHASE] = int(Phase.RESTORE)
+        self._emit(events.SpareStepped(**self._about(member)))
+        self._tell_groups(member)
+        self._wiring.control.to_worker[member.line, TO_GO] = 1
+        self._wiring.bells[member.line].ring()
+        self._admission.ask(spare.index)
 
     @property
     def fileno(self) -> int:
@@ -150,9 +198,10 @@ class Crew:
     def _watch(self, member: Member, asked_ns: Callable[[int], int | None], now: int) -> None:
         if member.machine.state is State.STARTING:
             self._watch_start(member, now)
-        line, since = self._wiring.control.from_worker[member.index], self._wiring.control.since_ns
+        line, since = self._wiring.control.from_worker[member.line], self._wiring.control.since_ns
         phase, slot = Phase(int(line[FROM_PHASE])), int(line[FROM_SLOT]) - 1 if line[FROM_SLOT] else None
-        reading = Reading(phase, int(since[member.index, 0]), asked_ns(member.index), slot)
+        asked = None if member.is_spare else asked_ns(member.index)
+        reading = Reading(phase, int(since[member.line, 0]), asked, slot)
         self._act(member, member.machine.look(reading, now, self._start_scale()))
         if member.machine.state is State.KILLING and now - member.machine.since_ns > KEEPER_PATIENCE_NS:
             self._children.kill_keeper()  # it does not answer; its channel tells the rest
@@ -162,7 +211,7 @@ class Crew:
         return max(1.0, len(self._admission.starting) / host.cores())
 
     def _watch_start(self, member: Member, now: int) -> None:
-        line = self._wiring.control.from_worker[member.index]
+        line = self._wiring.control.from_worker[member.line]
         phase = Phase(int(line[FROM_PHASE]))
         if phase is not member.phase and phase is not Phase.IDLE:
             self._emit(events.PhaseEntered(phase=phase.name.lower(), **self._about(member)))
@@ -170,7 +219,9 @@ class Crew:
         stage = Stage(int(line[FROM_STAGE]))
         if stage is member.stage or stage is Stage.FAILED:
             return
-        if member.stage is Stage.NONE:
+        if member.stage is Stage.NONE and member.is_spare:
+            self._release(member.index)  # it waits now, perhaps for ever, and holds up nobody's start
+        elif member.stage is Stage.NONE:
             self._hear_hello(member)
         member.stage = stage
         if stage is Stage.READY:
@@ -199,10 +250,10 @@ class Crew:
     def _act(self, member: Member, commands: list[Command]) -> None:
         for command in commands:
             if command is Command.DUMP:
-                self._children.signal(member.index, DUMP_SIGNAL)
+                self._children.signal(member.line, DUMP_SIGNAL)
             elif command is Command.STOP:
-                self._wiring.control.to_worker[member.index, TO_STOP] = 1
-                self._wiring.bells[member.index].ring()
+                self._wiring.control.to_worker[member.line, TO_STOP] = 1
+                self._wiring.bells[member.line].ring()
             elif command is Command.KILL:
                 self._kill(member)
             elif command is Command.SPAWN:
@@ -212,25 +263,14 @@ class Crew:
     def _kill(self, member: Member) -> None:
         machine = member.machine
         if machine.hung is not None:
-            stack = evidence.log_tail(self._launcher.log_of(member.index), member.log_from)
+            stack = evidence.log_tail(self._launcher.log_of(member.line), member.log_from)
             phase, late_s = machine.hung.phase.name.lower(), machine.late_ns / NS
             self._emit(events.StackDumped(phase=phase, late_s=late_s, stack=stack, **self._about(member)))
         reason = "missed its deadline" if machine.hung else "did not stop in time"
         self._emit(events.WorkerKilled(reason=reason, **self._about(member, rss=True)))
-        self._children.kill(member.index)
+        self._children.kill(member.line)
 
     # ---- starting ---------------------------------------------------------------------------------------------------
-
-    def _restart_due(self, now: int) -> None:
-        for member in self.members:
-            machine = member.machine
-            if machine.state is State.WAITING and machine.generation and now >= machine.restart_at_ns:
-                self._admission.ask(member.index)
-
-    def _admit(self, now: int) -> None:
-        while self._admission.could_admit(now / NS) and (self._lock is None or self._lock.take()):
-            member = self.members[self._admission.admit(now / NS)]
-            self._act(member, member.machine.admitted(now))
 
     def _release(self, worker: int) -> None:
         self._admission.done(worker)
@@ -243,7 +283,7 @@ class Crew:
         if report.event == "lost":
             self._keeper_lost()
             return
-        member = self.members[report.key]
+        member = next(m for m in self._everyone if m.line == report.key)
         if report.event == "spawned":
             member.pid = report.pid
             started = sum(m.booted or m.pid is not None for m in self.members)
@@ -258,10 +298,14 @@ class Crew:
         planned = machine.retired
         about = self._about(member, rss_bytes=rss)
         self._emit(events.WorkerExited(cause=ending.describe(), expected=planned is not None, **about))
-        fault = None if planned else self._fault_of(member, ending, rss)
+        fault = None if planned or member.is_spare else self._fault_of(member, ending, rss)
         self._release(member.index)
         machine.exited(now)
         member.pid = None
+        if member.is_spare:
+            self._schedule(member, member.backoff.after_fault(made_progress=False), member.attempts, now)
+            member.attempts += 1
+            return
         if planned:
             self._emit(events.WorkerRecycled(reason=planned, **self._about(member)))
             machine.wait_until(now, now)
@@ -274,6 +318,9 @@ class Crew:
         self._children.restart()
         self._children.tidy(str(self._run_dir / "scratch"))
         self._forget_processes()
+        for spare in (spare for spare in self.spares if spare.machine.is_alive):
+            spare.machine.exited(self._clock.now_ns())
+            self._schedule(spare, 0.0, spare.attempts, self._clock.now_ns())
         for member in self.members:
             if member.machine.is_alive:
                 fault = evidence.lost_with_keeper(self._scene(member))
@@ -296,15 +343,15 @@ class Crew:
 
     def _last_words(self, member: Member) -> Any:
         """What the worker said before it failed at its start, or None."""
-        stage = Stage(int(self._wiring.control.from_worker[member.index, FROM_STAGE]))
+        stage = Stage(int(self._wiring.control.from_worker[member.line, FROM_STAGE]))
         return self._letter(member) if stage is Stage.FAILED else None
 
     def _letter(self, member: Member) -> Any:
-        nbytes = int(self._wiring.control.from_worker[member.index, FROM_LETTER])
-        return self._wiring.mail.get(self._wiring.mail.worker_window(member.index), TO_PARENT, nbytes)
+        nbytes = int(self._wiring.control.from_worker[member.line, FROM_LETTER])
+        return self._wiring.mail.get(self._wiring.mail.worker_window(member.line), TO_PARENT, nbytes)
 
     def _scene(self, member: Member) -> evidence.Scene:
-        line = self._wiring.control.from_worker[member.index]
+        line = self._wiring.control.from_worker[member.line]
         hung = member.machine.hung
         if hung is not None:
             phase, culprit = hung.phase, hung.slot
@@ -321,7 +368,7 @@ class Crew:
             phase,
             seed,
             action if phase is Phase.STEP else None,
-            self._launcher.log_of(member.index),
+            self._launcher.log_of(member.line),
             member.log_from,
             self._options.run_dir is not None,
         )
@@ -359,22 +406,22 @@ class Crew:
     def overdue(self) -> tuple[int, str] | None:
         """One running worker that is past a limit, with the reason."""
         for member in self.members:
-            recycling.trim_log(self._launcher.log_of(member.index))
+            recycling.trim_log(self._launcher.log_of(member.line))
         return recycling.overdue(self.members, self._options, self._clock.now_ns(), self._steps)
 
     # ---- the end ----------------------------------------------------------------------------------------------------
 
     def stop_all(self) -> None:
         """Ask every worker to close; one that is still starting has nothing to lose and does not listen yet."""
-        for member in self.members:
-            self._wiring.control.to_worker[member.index, TO_STOP] = 1
-            self._wiring.bells[member.index].ring()
+        for member in self._everyone:
+            self._wiring.control.to_worker[member.line, TO_STOP] = 1
+            self._wiring.bells[member.line].ring()
             if member.stage is Stage.NONE and member.machine.is_alive:
-                self._children.kill(member.index)
+                self._children.kill(member.line)
 
     def living(self) -> set[int]:
-        """Workers whose process is not reaped."""
-        return {m.index for m in self.members if m.pid is not None}
+        """Lines whose process is not reaped."""
+        return {m.line for m in self._everyone if m.pid is not None}
 
     def await_exits(self, timeout_s: float) -> None:
         """Hear exit reports until all are gone or the time is over."""
@@ -390,26 +437,28 @@ class Crew:
     def _note_exit(self, report: Report) -> None:
         if report.event == "lost":
             self._forget_processes()
-        elif report.event == "exited" and report.key < len(self.members):
-            self.members[report.key].pid = None
+        elif report.event == "exited":
+            for member in self._everyone:
+                member.pid = None if member.line == report.key else member.pid
 
     def _forget_processes(self) -> None:
         """The keeper is gone, and its children with it."""
-        for member in self.members:
+        for member in self._everyone:
             if member.pid is not None:
                 descent.kill(member.pid, signal.SIGKILL, group=True)
             member.pid = None
 
     def kill_all(self) -> None:
         """End every living worker and its process group at once."""
-        for worker in self.living():
-            self._emit(events.WorkerKilled(reason="did not close in time", **self._about(self.members[worker])))
-            self._children.kill(worker)
+        for member in [m for m in self._everyone if m.pid is not None]:
+            self._emit(events.WorkerKilled(reason="did not close in time", **self._about(member)))
+            self._children.kill(member.line)
 
     # ---- small facts ------------------------------------------------------------------------------------------------
 
     def _steps(self, member: Member) -> int:
-        return int(self._wiring.control.steps[list(member.slots)].sum()) if member.slots else 0
+        slots = () if member.is_spare else member.slots
+        return int(self._wiring.control.steps[list(slots)].sum()) if slots else 0
 
     def _about(self, member: Member, rss: bool = False, rss_bytes: int | None = None) -> dict[str, Any]:
         if rss and member.pid:

@@ -27,33 +27,33 @@ class Launcher:
         self.spec = spec
         self.may_poll = False
 
-    def log_of(self, worker: int) -> Path:
-        """Where a worker's output goes."""
-        return self._run_dir / f"worker-{worker}.log"
+    def log_of(self, line: int) -> Path:
+        """Where a process's output goes."""
+        return self._run_dir / f"worker-{line}.log"
 
     def launch(self, member: Member, now_ns: int, quarantined: Set[int]) -> None:
         """Start the member's present generation, without its quarantined slots."""
-        log = self.log_of(member.index)
+        log = self.log_of(member.line)
         member.stage, member.phase, member.pid = Stage.NONE, Phase.IDLE, None
         member.spawned_ns, member.log_from = now_ns, log.stat().st_size if log.exists() else 0
-        self._wipe(member.index, now_ns)
+        self._wipe(member, now_ns)
         slots = tuple(slot for slot in member.slots if slot not in quarantined)
-        letter = dataclasses.replace(self.spec, slots=slots, groups=member.groups)
-        window = self._wiring.mail.worker_window(member.index)
+        letter = dataclasses.replace(self.spec, slots=slots, groups=member.groups, spare=member.is_spare)
+        window = self._wiring.mail.worker_window(member.line)
         self._children.spawn(self._child(member, log, self._wiring.mail.put(window, TO_WORKER, letter)))
 
-    def _wipe(self, worker: int, now_ns: int) -> None:
+    def _wipe(self, member: Member, now_ns: int) -> None:
         """A clean line for a new generation; nobody else writes here now, the last one is reaped."""
-        control = self._wiring.control
-        control.from_worker[worker] = 0
-        control.to_worker[worker] = 0
-        control.to_worker[worker, TO_GO] = bool(self.spec.digest)
-        control.to_worker[worker, TO_POLL] = self.may_poll
-        control.since_ns[worker, 0] = now_ns
-        control.from_worker[worker, FROM_PHASE] = int(Phase.IMPORT)
+        control, line = self._wiring.control, member.line
+        control.from_worker[line] = 0
+        control.to_worker[line] = 0
+        control.to_worker[line, TO_GO] = bool(self.spec.digest) and not member.is_spare
+        control.to_worker[line, TO_POLL] = self.may_poll
+        control.since_ns[line, 0] = now_ns
+        control.from_worker[line, FROM_PHASE] = int(Phase.IMPORT)
 
     def _child(self, member: Member, log: Path, letter_bytes: int) -> ChildSpec:
-        worker, generation = member.index, member.machine.generation
+        worker, generation = member.line, member.machine.generation
         scratch = str(self._run_dir / "scratch" / f"worker-{worker}")
         return ChildSpec(
             key=worker,

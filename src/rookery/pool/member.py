@@ -17,12 +17,17 @@ LONGEST_S = 1e8
 
 @dataclass
 class Member:
-    """One worker: its machine, and what is remembered of its present generation."""
+    """One worker, or spare: its machine, and what is remembered of its present generation.
+
+    ``index`` is the role, ``line`` the process's place in shared memory; they differ once a spare has stepped in.
+    """
 
     index: int
+    line: int
     machine: WorkerMachine
     backoff: Backoff
     jitter: float
+    is_spare: bool = False
     slots: tuple[int, ...] = ()
     groups: dict[int, tuple[int, ...]] | None = None
     pid: int | None = None

@@ -94,6 +94,7 @@ class Minder:
                 self._went_down(happening, now)
             elif happening.kind == "up":
                 self._came_up(happening.worker, now)
+        self._crew.start_due()
         self._expire_holds(now)
         if now >= self._next_limits:
             self._look_at_limits(now)

@@ -132,9 +132,9 @@ def _make_rig(order: Order, clock: Clock, describe: Describe) -> Rig:
     )
     run_dir = choose_run_dir(options)
     lock = LockFile(options.start_lock) if options.start_lock else None
-    host.allow_descriptors(2 * order.most_workers + 16)
+    host.allow_descriptors(2 * (order.most_workers + options.spares) + 16)
     with contextlib.ExitStack() as undo:
-        wiring, log = Wiring(order.most_workers, order.num_envs), EventLog(options.sinks)
+        wiring, log = Wiring(order.most_workers, order.num_envs, options.spares), EventLog(options.sinks)
         undo.callback(wiring.close)
         children = Children(options.start_method, wiring.shared_fds, (*PRELOAD, *options.preload), order.env)
         undo.callback(children.close, options.close_timeout_s)
@@ -163,6 +163,7 @@ def _bring_up(order: Order, rig: Rig, clock: Clock) -> Start:
     arrays = rig.wiring.size_slab(data.layout)
     crew.let_go(data.layout.digest)
     news.await_all(plan.workers, data.layout.digest)
+    crew.call_up_spares(max(len(plan.slots_of(worker)) for worker in range(plan.workers)))
     control, mail = rig.wiring.control, rig.wiring.mail
     rig.log.emit(_started(order, plan, choice.because, (clock.now_ns() - began) * 1e-9))
     return Start(
@@ -235,6 +236,7 @@ class _News:
         happenings = crew.poll(lambda worker: None)
         for happening in happenings:
             self._take(happening)
+        crew.start_due()
         if not happenings:
             rig.wiring.parent_bell.wait(crew.next_look_s, rig.children.fileno)
 

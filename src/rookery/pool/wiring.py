@@ -23,14 +23,19 @@ from rookery.transport.segment import Segment, memory_file
 class Wiring:
     """Segments, mailbox and bells of one pool."""
 
-    def __init__(self, workers: int, slots: int) -> None:
-        self.workers, self.slots = workers, slots
-        self._control_segment = Segment.sized(memory_file("control"), control_layout(workers, slots).nbytes)
-        self.control = Control(self._control_segment.buffer, workers, slots)
+    def __init__(self, workers: int, slots: int, spares: int = 0) -> None:
+        self.workers, self.slots, self.spares = workers, slots, spares
+        # Environments of spares have slot numbers of their own, beyond the pool's, until they step in.
+        self.slots_per_spare = slots if spares else 0
+        self._lines, self._rows = workers + spares, slots + spares * self.slots_per_spare
+        self._control_segment = Segment.sized(memory_file("control"), control_layout(self._lines, self._rows).nbytes)
+        self.control = Control(self._control_segment.buffer, self._lines, self._rows, slots)
         self.slab_fd = memory_file("slab")
-        self.mail = Mailbox(memory_file("mail"), slots)
+        self.mail = Mailbox(memory_file("mail"), self._rows)
         self.parent_bell = Bell.create()
-        self.bells = [Bell.create() for _ in range(workers)]
+        self.bells = [Bell.create() for _ in range(self._lines)]
+        self._line_of = np.zeros(0, np.int32)
+        self._worker_of = np.zeros(0, np.int32)
         self._slab: Segment | None = None
 
     @property
@@ -54,8 +59,8 @@ class Wiring:
         return {
             "worker": worker,
             "generation": generation,
-            "workers": self.workers,
-            "slots": self.slots,
+            "workers": self._lines,
+            "slots": self._rows,
             "control_fd": self._control_segment.fd,
             "slab_fd": self.slab_fd,
             "mail_fd": self.mail.fd,
@@ -74,16 +79,22 @@ class Wiring:
         """The parent's side of the exchange: the native one where it is built."""
         native = native_module("rookery.transport._native")
         make = native.Caller if native is not None else PyCaller
+        self._worker_of = np.array(worker_of, np.int32)
+        self._line_of = self._worker_of.copy()
         return make(
             parent=self.control.parent,
             from_worker=self.control.from_worker,
             group=self.control.group,
             bells=np.array([bell.ring_fd for bell in self.bells], np.int32),
-            worker_of=np.array(worker_of, np.int32),
+            worker_of=self._line_of,
             own_fd=self.parent_bell.wait_fd,
             extra_fd=extra_fd,
             rounds=PARENT_ROUNDS,
         )
+
+    def take_line(self, worker: int, line: int) -> None:
+        """The worker's groups are served by the process on another line from now on."""
+        self._line_of[self._worker_of == worker] = line
 
     def close(self) -> None:
         """Close descriptors; the memory itself goes with the last mapping."""

@@ -31,7 +31,7 @@ _POSITIVE = (
     "backoff_max_s",
     "start_attempts",
 )
-_NOT_NEGATIVE = ("start_delay_s", "backoff_s", "restart_wait_s", "max_restarts_per_slot", "max_restarts")
+_NOT_NEGATIVE = ("spares", "start_delay_s", "backoff_s", "restart_wait_s", "max_restarts_per_slot", "max_restarts")
 _POSITIVE_OR_NONE = ("start_concurrency", "snapshot_every", "max_steps", "max_age_s", "max_rss_bytes")
 
 
@@ -65,6 +65,8 @@ class PoolOptions:
         start_lock: a lock file for simulators that cannot start twice at once on one machine.
         start_attempts: how often a worker's first start is tried before it counts as a configuration error.
         preload: modules the fork server imports once, so that workers start with them.
+        spares: processes with built environments that wait to take a dead worker's place; for simulators that start
+            slowly. Each costs the memory of a worker.
         max_restarts_per_slot: faults of one slot within the window before it is quarantined.
         max_restarts: faults of the whole pool within the window before it gives up.
         restart_window_s: length of the sliding window of both budgets.
@@ -100,6 +102,7 @@ class PoolOptions:
     start_lock: str | Path | None = None
     start_attempts: int = 3
     preload: Sequence[str] = ()
+    spares: int = 0
     max_restarts_per_slot: int = 10
     max_restarts: int = 100
     restart_window_s: float = 300.0

@@ -33,6 +33,7 @@ class WorkerSpec:
     heals: bool = False
     snapshot_every: int = 0
     restore_timeout_s: float = 600.0
+    spare: bool = False
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,11 @@ STEP_TIMEOUT_S = 0.5
 START_TIMEOUT_S, START_FACTOR = 2.0, 5.0
 """A worker that is stopped while it starts is found by this deadline, or by so many times what a start took."""
 
-UNDISTURBED = ("sinks", "run_dir", "overwrite", "step_timeout_s", "max_steps", "max_age_s", "max_rss_bytes", "on_fault")
-"""Settings that the twin does not share: nobody listens to it, hurries it or replaces its workers."""
+FOR_ONE_ONLY = (
+    "on_fault", "step_timeout_s", "max_steps", "max_age_s", "max_rss_bytes", "spares", "sinks", "run_dir", "overwrite",
+    "copy",
+)  # fmt: skip
+"""Settings that the twin does not share: nobody hurries it, replaces its workers or listens; its rows are kept."""
 
 OnProgress = Callable[["Progress"], None]
 
@@ -125,7 +128,7 @@ class Chaos:
     def _twin(self) -> Pool:
         from rookery.pool.pool import Pool  # late: an armed worker imports this package too, and needs no pool
 
-        settings = {key: value for key, value in self._settings.items() if key not in UNDISTURBED}
+        settings = {key: value for key, value in self._settings.items() if key not in FOR_ONE_ONLY}
         return Pool(self.spec, **self._shape, on_fault="raise", **settings)
 
     def _victim(self, twin: Pool, witness: Witness) -> Pool:

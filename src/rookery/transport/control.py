@@ -150,6 +150,8 @@ class Control:
     construct_ns: npt.NDArray[np.uint64]
     step_histogram: npt.NDArray[np.uint32]
 
-    def __init__(self, buffer: Any, workers: int, slots: int) -> None:
-        views: Mapping[str, npt.NDArray[Any]] = control_layout(workers, slots).views(buffer)
-        self.__dict__.update(views)
+    def __init__(self, buffer: Any, workers: int, rows: int, slots: int | None = None) -> None:
+        """Look at a segment of so many workers and rows; ``slots``: only at the first so many rows."""
+        views: Mapping[str, npt.NDArray[Any]] = control_layout(workers, rows).views(buffer)
+        per_worker = ("parent", "to_worker", "from_worker", "since_ns")
+        self.__dict__.update({name: view if name in per_worker else view[:slots] for name, view in views.items()})

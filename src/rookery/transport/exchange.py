@@ -65,7 +65,7 @@ class PyCaller:
         self._group: Any = memoryview(group.reshape(-1))  # type: ignore[arg-type]
         self._bells = [Bell(-1, int(fd)) for fd in bells]
         self._own = Bell(own_fd, -1)
-        self._worker_of = worker_of.tolist()
+        self._worker_of = worker_of
         self._inflight: set[int] = set()
         self._rounds = min(rounds, PY_ROUNDS)
         self.extra_fd = extra_fd
@@ -85,7 +85,7 @@ class PyCaller:
         for g in groups:
             self._inflight.add(g)
             self._group[g * WORDS + GROUP_SENT] = (self._group[g * WORDS + GROUP_SENT] + 1) & 0xFFFFFFFF
-            workers.add(self._worker_of[g])
+            workers.add(int(self._worker_of[g]))
         for w in workers:
             if self._from[w, FROM_ASLEEP]:
                 self._bells[w].ring()

@@ -87,15 +87,27 @@ class Worker:
         self._spec = spec
         for slot in spec.slots:
             self._construct(slot)
-        measured = self._measure(spec.slots[0]) if spec.groups is None else None
+        measured = self._measure(spec.slots[0]) if spec.groups is None and not spec.spare else None
         self._say_hello(measured)
         told = self._await_go()
         self._groups = spec.groups if spec.groups is not None else told
+        if spec.spare:
+            self._take_seats([s for slots in self._groups.values() for s in slots])
         for slot in (s for slots in self._groups.values() for s in slots if s not in self._slots):
             self._construct(slot)
         self._attach()
         self._stamp.enter(Phase.IDLE)
         self._tell(Stage.READY)
+
+    def _take_seats(self, slots: list[int]) -> None:
+        """A spare steps in: its environments become those of the slots that lost theirs."""
+        built = list(self._slots.values())
+        self._slots = {}
+        for env_slot, slot in zip(built, slots, strict=False):
+            env_slot.index = slot
+            self._slots[slot] = env_slot
+        for left_over in built[len(slots) :]:
+            left_over.close()
 
     def _attach(self) -> None:
         """Take the rows of the slab, then bring back the episodes that an earlier generation has left."""

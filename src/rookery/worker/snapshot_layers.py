@@ -245,9 +245,12 @@ class Generator:
 
 def _draw(ale: Any, state: Any, held: tuple[int, float], frames: int) -> None:
     """Let some frames be drawn after ``state``, then go back to it."""
-    ale.restoreState(state)
-    for _ in range(frames):
-        ale.act(*held)
+    if state.getEpisodeFrameNumber() == 0:
+        ale.reset_game()  # draws what was drawn there, and leaves nothing held
+    else:
+        ale.restoreState(state)
+        for _ in range(frames):
+            ale.act(*held)
     ale.restoreState(state)
 
 
