@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -45,21 +46,22 @@ def unlike(expected, got, row=0, space=BOX, ignored=()):
 
 
 def test_every_murder_is_planned_within_the_run_and_the_same_again_with_the_same_seed():
-    plan = plan_murders(WANTED, 2500, 4, random.Random(1))
+    plan = plan_murders(WANTED, 2500, 4, 0.5, random.Random(1))
     assert {kind: sum(m.kind == kind for m in plan) for kind in WANTED} == WANTED
     assert [m.batch for m in plan] == sorted(m.batch for m in plan)
     assert all(0 <= m.batch < 2500 for m in plan)
     assert {m.worker for m in plan} == {0, 1, 2, 3}
-    assert plan == plan_murders(WANTED, 2500, 4, random.Random(1))
-    assert plan != plan_murders(WANTED, 2500, 4, random.Random(2))
+    assert plan == plan_murders(WANTED, 2500, 4, 0.5, random.Random(1))
+    assert plan != plan_murders(WANTED, 2500, 4, 0.5, random.Random(2))
 
 
-def test_delays_reach_from_microseconds_to_whole_recoveries_and_some_murders_come_in_pairs():
-    plan = plan_murders(WANTED, 2500, 4, random.Random(1))
+def test_some_murders_come_within_microseconds_and_some_hit_a_worker_that_is_being_brought_back():
+    plan = plan_murders(WANTED, 2500, 4, 0.5, random.Random(1))
     delays = [m.delay_s for m in plan]
     assert min(delays) < 1e-5
-    assert max(delays) > 0.05
-    assert len({m.batch for m in plan}) < 0.9 * len(plan)
+    again = [two for one, two in pairwise(plan) if (one.batch, one.worker) == (two.batch, two.worker)]
+    assert len(again) > len(plan) / 5
+    assert 0.3 < max(murder.delay_s for murder in again) < 0.5
 
 
 def test_a_worker_is_hit_three_times_at_most_until_all_its_slots_went_on():
@@ -226,6 +228,7 @@ def test_faults_are_counted_by_signal_or_kind_and_their_slots_remembered():
         witness.emit(event)
     witness.emit(RestartScheduled(delay_s=0.0, restarts=1))
     assert witness.faults == {"SIGKILL": 2, "hung": 1}
+    assert witness.phases == {"step": 3}
     assert witness.broken == {0, 1, 3}
     assert witness.restarts == 1
 
@@ -248,7 +251,7 @@ def test_percentiles_of_recoveries():
 
 GOOD = ChaosReport(
     env="game:make", steps=20_000, seconds=10.0, murders=WANTED, wanted=WANTED,
-    faults={"SIGKILL": 200, "SIGSEGV": 20, "hung": 20}, restarts=240, recovery_s=Percentiles(960, 0.03, 0.05, 0.9),
+    faults={"SIGKILL": 200, "SIGSEGV": 20, "hung": 20}, phases={"idle": 150, "step": 60, "restore": 30}, restarts=240, recovery_s=Percentiles(960, 0.03, 0.05, 0.9),
     replayed_steps=4321, compared_rows=20_008, cut_rows=0, not_healed={}, first_not_healed=None, first_difference=None,
 )  # fmt: skip
 WRONG = Difference(7, 3, "obs[0]", 1.0, 2.0, after_fault=True)
@@ -267,7 +270,15 @@ def test_exact_means_every_row_is_there_and_equal():
 
 def test_the_facts_are_all_told():
     told = "\n".join(f"{fact.name} {fact.found}" for fact in facts(GOOD))
-    for fact in ("200 of 200 kills", "20 SIGSEGV", "240 restarts", "median 30.0 ms", "longest 0.90 s", "4,321 steps"):
+    for fact in (
+        "200 of 200 kills",
+        "20 SIGSEGV",
+        "240 restarts",
+        "150 idle, 60 step",
+        "median 30.0 ms",
+        "longest 0.90 s",
+        "4,321 steps",
+    ):
         assert fact in told
     assert "20,008 rows compared, all equal" in told
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -107,8 +107,9 @@ def facts(report: ChaosReport) -> Iterator[Verdict]:
     """What was counted, one line each."""
     delivered = ", ".join(f"{report.murders[kind]:,} of {plural(n, kind)}" for kind, n in report.wanted.items())
     yield Verdict("murders", GOOD, delivered)
-    seen = ", ".join(f"{count:,} {name}" for name, count in report.faults.items())
-    yield Verdict("faults", GOOD, f"{seen or 'none'}; {plural(report.restarts, 'restart')}")
+    yield Verdict("faults", GOOD, f"{_counts(report.faults) or 'none'}; {plural(report.restarts, 'restart')}")
+    if report.phases:
+        yield Verdict("moments", GOOD, _counts(report.phases))
     if report.recovery_s is not None:
         p50, p90, most = map(seconds_in_words, (report.recovery_s.p50, report.recovery_s.p90, report.recovery_s.max))
         healed = plural(report.recovery_s.count, "slot")
@@ -169,6 +170,10 @@ def _of_cuts(report: ChaosReport) -> list[str]:
         return [head, first, f"-> {SEED_IT}", f"-> {LOOK_CLOSER.replace('ENV', report.env)}"]
     head = f"not healed: no wrong row, but {cut} cut"
     return [head, first, "-> docs/chaos.md tells what each reason means and what to change"]
+
+
+def _counts(counted: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counted.items())
 
 
 def _short(value: object) -> str:

@@ -38,6 +38,9 @@ STEP_TIMEOUT_S = 0.5
 START_TIMEOUT_S, START_FACTOR = 2.0, 5.0
 """A worker that is stopped while it starts is found by this deadline, or by so many times what a start took."""
 
+RECOVERY_FACTOR = 1.5
+"""A recovery takes a start, and a replay on top."""
+
 FOR_ONE_ONLY = (
     "on_fault", "step_timeout_s", "max_steps", "max_age_s", "max_rss_bytes", "spares", "sinks", "run_dir", "overwrite",
     "copy",
@@ -112,7 +115,8 @@ class Chaos:
         witness = Witness()
         with self._twin() as twin, self._victim(twin, witness) as victim:
             batches = -(-self.steps // victim.batch_size)
-            plan = plan_murders(self.wanted, batches, victim.workers, random.Random(self.seed))
+            recovery_s = RECOVERY_FACTOR * _start_s(victim)
+            plan = plan_murders(self.wanted, batches, victim.workers, recovery_s, random.Random(self.seed))
             slots_of = [victim.slots_of(worker) for worker in range(victim.workers)]
             murderer = Murderer(plan, lambda: victim.worker_pids, slots_of)
             sides = (Side(victim, self.seed, self._is_disabled), Side(twin, self.seed, self._is_disabled))
@@ -134,8 +138,7 @@ class Chaos:
     def _victim(self, twin: Pool, witness: Witness) -> Pool:
         from rookery.pool.pool import Pool
 
-        start_s = max(event.seconds for event in twin.events if isinstance(event, WorkerReady))
-        patience_s = max(START_TIMEOUT_S, START_FACTOR * start_s)
+        patience_s = max(START_TIMEOUT_S, START_FACTOR * _start_s(twin))
         settings: dict[str, Any] = {
             "max_restarts": NO_LIMIT, "max_restarts_per_slot": NO_LIMIT, "backoff_s": 0.0, "restart_wait_s": 1e6,
             "step_timeout_s": STEP_TIMEOUT_S, "import_timeout_s": patience_s, "construct_timeout_s": patience_s,
@@ -160,6 +163,7 @@ class Chaos:
             murders={kind: murderer.delivered[kind] for kind in KINDS},
             wanted=self.wanted,
             faults=dict(witness.faults.most_common()),
+            phases=dict(witness.phases.most_common()),
             restarts=witness.restarts,
             recovery_s=Percentiles.of(witness.recoveries_s),
             replayed_steps=witness.replayed_steps,
@@ -169,3 +173,8 @@ class Chaos:
             first_not_healed=witness.first_not_healed,
             first_difference=comparison.first_difference,
         )
+
+
+def _start_s(pool: Pool) -> float:
+    """What the slowest start of a worker took."""
+    return max(event.seconds for event in pool.events if isinstance(event, WorkerReady))

@@ -41,6 +41,7 @@ class ChaosReport:
         murders: murders that reached a living worker, by kind.
         wanted: murders that were asked for, by kind.
         faults: faults the pool has seen, by signal or kind.
+        phases: what the workers were doing then.
         restarts: workers that were started again.
         recovery_s: from a fault to the slot being healed; None if nothing was healed.
         replayed_steps: steps made again on the way.
@@ -57,6 +58,7 @@ class ChaosReport:
     murders: Mapping[str, int]
     wanted: Mapping[str, int]
     faults: Mapping[str, int]
+    phases: Mapping[str, int]
     restarts: int
     recovery_s: Percentiles | None
     replayed_steps: int
@@ -83,6 +85,7 @@ class Witness:
     def __init__(self) -> None:
         self.broken: set[int] = set()
         self.faults: Counter[str] = Counter()
+        self.phases: Counter[str] = Counter()
         self.not_healed: Counter[str] = Counter()
         self.first_not_healed: str | None = None
         self.recoveries_s: list[float] = []
@@ -92,6 +95,7 @@ class Witness:
         """Take one event."""
         if isinstance(event, FaultSeen):
             self.faults[event.signal or event.kind] += 1
+            self.phases[event.phase] += 1
             self.broken.update(event.slots)
         elif isinstance(event, RestartScheduled):
             self.restarts += 1

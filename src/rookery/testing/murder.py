@@ -30,10 +30,10 @@ SEGFAULT_SIGNAL = signal.SIGRTMIN + 8
 """Makes an armed worker read a bad address; beside the supervisor's own signal, and used by no simulator."""
 
 SHORTEST_S, LONGEST_S = 1e-6, 0.1
-"""Delays are drawn evenly over the orders of magnitude between these: a step's length up to a whole recovery's."""
+"""Delays are drawn evenly over the orders of magnitude between these: from within a step to many steps later."""
 
-IN_PAIRS = 0.25
-"""Share of murders that come in the same batch as the one before: they meet workers that start or replay."""
+IN_PAIRS = 0.3
+"""Share of murders that hit the worker of the one before again while it is brought back: it starts, or replays."""
 
 LOOK_AGAIN_S = 0.0005
 """Pause of a murderer who finds nobody to murder."""
@@ -55,16 +55,20 @@ class Murder:
     worker: int
 
 
-def plan_murders(wanted: Mapping[str, int], batches: int, workers: int, rng: random.Random) -> list[Murder]:
-    """Draw every murder of a run, in the order of their batches."""
+def plan_murders(
+    wanted: Mapping[str, int], batches: int, workers: int, recovery_s: float, rng: random.Random
+) -> list[Murder]:
+    """Draw every murder of a run, in the order of their batches; ``recovery_s`` is about what a recovery takes."""
     kinds = [kind for kind, count in wanted.items() for _ in range(count)]
     rng.shuffle(kinds)
     moments = sorted(rng.randrange(max(batches, 1)) for _ in kinds)
     murders: list[Murder] = []
     for kind, moment in zip(kinds, moments, strict=True):
-        batch = murders[-1].batch if murders and rng.random() < IN_PAIRS else moment
-        delay_s = SHORTEST_S * (LONGEST_S / SHORTEST_S) ** rng.random()
-        murders.append(Murder(kind, batch, delay_s, rng.randrange(workers)))
+        if murders and rng.random() < IN_PAIRS:
+            murders.append(Murder(kind, murders[-1].batch, recovery_s * rng.random(), murders[-1].worker))
+        else:
+            delay_s = SHORTEST_S * (LONGEST_S / SHORTEST_S) ** rng.random()
+            murders.append(Murder(kind, moment, delay_s, rng.randrange(workers)))
     return murders
 
 
