@@ -93,13 +93,13 @@ _EXACT_GAMES = """
     king_kong klax koolaid krull kung_fu_master laser_gates lost_luggage mario_bros montezuma_revenge mr_do
     ms_pacman name_this_game othello pacman phoenix pitfall pong pooyan private_eye riverraid road_runner robotank
     seaquest sir_lancelot skiing solaris space_invaders space_war star_gunner superman surround tennis
-    tic_tac_toe_3d time_pilot trondead turmoil tutankham up_n_down venture video_checkers video_chess video_cube
+    time_pilot trondead turmoil tutankham up_n_down venture video_checkers video_chess video_cube
     video_pinball wizard_of_wor word_zapper zaxxon
 """
 """Games that went on exactly after some 270 loads each, at any frame, with ale_py 0.12.1.
 
-Of the others an emulator's clone lacks something: whether a frame is unfinished (qbert, tetris, and it seems
-yars_revenge), what the game counts (miniature_golf), a part of its clock (pitfall2).
+Of the others an emulator's clone lacks something: whether a frame is unfinished (qbert, tetris), what the game counts
+(miniature_golf), a part of its clock (pitfall2), or pixels of the next frame (tic_tac_toe_3d, yars_revenge).
 """
 
 _MOST_STICKY = 0.95
