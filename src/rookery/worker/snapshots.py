@@ -92,14 +92,15 @@ _EXACT_GAMES = """
     haunted_house hero human_cannonball ice_hockey jamesbond journey_escape kaboom kangaroo keystone_kapers
     king_kong klax koolaid krull kung_fu_master laser_gates lost_luggage mario_bros montezuma_revenge mr_do
     ms_pacman name_this_game othello pacman phoenix pitfall pong pooyan private_eye riverraid road_runner robotank
-    seaquest sir_lancelot skiing solaris space_invaders space_war star_gunner superman surround tennis
-    time_pilot trondead turmoil tutankham up_n_down venture video_checkers video_chess video_cube
-    video_pinball wizard_of_wor word_zapper zaxxon
+    seaquest sir_lancelot skiing solaris space_invaders space_war star_gunner superman surround tennis time_pilot
+    trondead turmoil tutankham up_n_down venture video_chess video_cube video_pinball wizard_of_wor word_zapper
+    zaxxon
 """
-"""Games that went on exactly after some 270 loads each, at any frame, with ale_py 0.12.1.
+"""Games that went on exactly after each of some 270 loads, at any frame, with ale_py 0.12.1.
 
 Of the others an emulator's clone lacks something: whether a frame is unfinished (qbert, tetris), what the game counts
-(miniature_golf), a part of its clock (pitfall2), or pixels of the next frame (tic_tac_toe_3d, yars_revenge).
+(miniature_golf), a part of its clock (pitfall2), or pixels of the next frame (tic_tac_toe_3d,
+video_checkers, yars_revenge).
 """
 
 _MOST_STICKY = 0.95
