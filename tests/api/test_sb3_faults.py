@@ -47,7 +47,7 @@ class MortalMasked(Mortal):
 
 
 def opened(env, n_envs=N, **settings):
-    return closing(VecEnv(env, n_envs, **{"workers": 2, **settings}))
+    return closing(VecEnv(env, n_envs, **{"workers": 2, "on_fault": "cut", **settings}))
 
 
 def begin(envs, steps=2):

@@ -275,7 +275,7 @@ def test_a_monitor_in_the_environment_is_believed():
 
 
 def test_a_view_on_a_pool_of_ones_own_closes_it():
-    pool = rookery.Pool(Seeded, 4, workers=2, groups=2, autoreset="same_step")
+    pool = rookery.Pool(Seeded, 4, workers=2, groups=2, autoreset="same_step", seed_episodes=False)
     envs = VecEnv.of(pool)
     assert envs.pool is pool
     assert play_together(envs, DummyVecEnv([Seeded] * 4), 20)

@@ -9,7 +9,7 @@ import pytest
 
 import rookery as package
 
-VERBS = ("demo", "info", "doctor", "check", "benchmark")
+VERBS = ("demo", "info", "doctor", "check", "benchmark", "chaos")
 
 
 @pytest.mark.parametrize("verb", VERBS)

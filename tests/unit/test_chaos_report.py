@@ -251,7 +251,8 @@ def test_percentiles_of_recoveries():
 
 GOOD = ChaosReport(
     env="game:make", steps=20_000, seconds=10.0, murders=WANTED, wanted=WANTED,
-    faults={"SIGKILL": 200, "SIGSEGV": 20, "hung": 20}, phases={"idle": 150, "step": 60, "restore": 30}, restarts=240, recovery_s=Percentiles(960, 0.03, 0.05, 0.9),
+    faults={"SIGKILL": 200, "SIGSEGV": 20, "hung": 20}, phases={"idle": 150, "step": 60, "restore": 30}, restarts=240,
+    recovery_s=Percentiles(960, 0.03, 0.05, 0.9),
     replayed_steps=4321, compared_rows=20_008, cut_rows=0, not_healed={}, first_not_healed=None, first_difference=None,
 )  # fmt: skip
 WRONG = Difference(7, 3, "obs[0]", 1.0, 2.0, after_fault=True)

@@ -78,7 +78,7 @@ def running(index, ready_s=0.0, jitter=1.0, pid=None):
     machine = WorkerMachine(deadlines_of(PoolOptions()), NS)
     machine.admitted(0)
     machine.ready(0)
-    member = Member(index, machine, Backoff(0.1, 1.0, random.Random(0)), jitter, pid=pid)
+    member = Member(index, index, machine, Backoff(0.1, 1.0, random.Random(0)), jitter, pid=pid)
     member.ready_ns = int(ready_s * NS)
     return member
 

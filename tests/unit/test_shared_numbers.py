@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 import rookery
+from rookery.pool import notes
 from rookery.spec.autoreset import Autoreset
 from rookery.spec.phase import Attention, Op, Phase
 from rookery.transport import control
-from rookery.worker import loop
+from rookery.worker import loop, replay
 
 PACKAGE = Path(rookery.__file__).parent
-SOURCES = [PACKAGE / "transport" / "bell.h", PACKAGE / "worker" / "_native.c"]
+SOURCES = [PACKAGE / "transport" / "bell.h", PACKAGE / "worker" / "_native.c", PACKAGE / "pool" / "_native.c"]
 IN_PYTHON = {
     **{f"PHASE_{phase.name}": int(phase) for phase in Phase},
     **{f"OP_{op.name}": int(op) for op in Op},
@@ -20,6 +21,8 @@ IN_PYTHON = {
     **{mode.name: int(mode) for mode in Autoreset},
     **{name: value for name, value in vars(control).items() if name.isupper()},
     **{name: value for name, value in vars(loop).items() if name.startswith("OBS_")},
+    **{name: value for name, value in vars(replay).items() if name.endswith("_BIT")},
+    **{name: getattr(notes, name) for name in ("STEP", "AUTORESET")},
 }
 ONLY_IN_C = {"MAX_BUFFERS", "MAX_DIMS", "OBS_PYTHON"}
 

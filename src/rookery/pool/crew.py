@@ -123,7 +123,9 @@ class Crew:
         self._launcher.spec = dataclasses.replace(self._launcher.spec, digest=digest)
         self._launcher.may_poll = len(self.members) <= host.cores()
         self._wiring.control.to_worker[:, TO_POLL] = self._launcher.may_poll
-        self._wiring.control.to_worker[: len(self.members), TO_GO] = 1
+        for member in self.members:
+            member.went_ns = self._clock.now_ns()
+            self._wiring.control.to_worker[member.line, TO_GO] = 1
         for bell in self._wiring.bells:
             bell.ring()
 
@@ -173,6 +175,7 @@ class Crew:
         spares.swap(member, spare)
         self._wiring.take_line(member.index, member.line)
         member.steps_at_start, member.spawned_ns = self._steps(member), self._clock.now_ns()
+        member.went_ns = member.spawned_ns
         # It waits and writes nothing; from here on it has a deadline, also if it should never wake up.
         self._wiring.control.since_ns[member.line, 0] = member.spawned_ns
         self._wiring.control.from_worker[member.line, FROM_PHASE] = int(Phase.RESTORE)
@@ -201,6 +204,8 @@ class Crew:
         line, since = self._wiring.control.from_worker[member.line], self._wiring.control.since_ns
         phase, slot = Phase(int(line[FROM_PHASE])), int(line[FROM_SLOT]) - 1 if line[FROM_SLOT] else None
         asked = None if member.is_spare else asked_ns(member.index)
+        if member.machine.state is State.STARTING:
+            asked = member.went_ns if self._wiring.control.to_worker[member.line, TO_GO] else None
         reading = Reading(phase, int(since[member.line, 0]), asked, slot)
         self._act(member, member.machine.look(reading, now, self._start_scale()))
         if member.machine.state is State.KILLING and now - member.machine.since_ns > KEEPER_PATIENCE_NS:

@@ -117,6 +117,11 @@ class Healer:
                 first = order.beginning.length if order.beginning is not None else 0
                 self._emit(ReplayProgress(slots=(slot,), done=max(done - first, 0), total=order.steps))
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether any order is under way."""
+        return bool(self._orders)
+
     def can_move(self, slots: Iterable[int]) -> bool:
         """Whether these slots' workers may be replaced at any moment."""
         return self.heals and not self.diverged and not any(self._journal.cannot(slot) for slot in slots)

@@ -35,7 +35,8 @@ class Launcher:
         """Start the member's present generation, without its quarantined slots."""
         log = self.log_of(member.line)
         member.stage, member.phase, member.pid = Stage.NONE, Phase.IDLE, None
-        member.spawned_ns, member.log_from = now_ns, log.stat().st_size if log.exists() else 0
+        member.spawned_ns = member.went_ns = now_ns
+        member.log_from = log.stat().st_size if log.exists() else 0
         self._wipe(member, now_ns)
         slots = tuple(slot for slot in member.slots if slot not in quarantined)
         letter = dataclasses.replace(self.spec, slots=slots, groups=member.groups, spare=member.is_spare)

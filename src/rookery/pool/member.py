@@ -38,6 +38,7 @@ class Member:
     phase: Phase = Phase.IDLE
     spawned_ns: int = 0
     ready_ns: int = 0
+    went_ns: int = 0
     log_from: int = 0
     steps_at_start: int = 0
 

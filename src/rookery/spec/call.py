@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-VERBS = ("call", "get", "set", "render", "is_wrapped", "save", "stand")
+VERBS = ("call", "get", "set", "render", "is_wrapped", "stand")
 
 CHANGING = ("call", "set")
 """Verbs that may change an environment: they are repeated where it is rebuilt."""
@@ -16,7 +16,7 @@ CHANGING = ("call", "set")
 class CallRequest:
     """What to do: ``call`` a method (or read an attribute), ``get`` or ``set`` one, ``render``, or ``is_wrapped``.
 
-    ``save`` takes a snapshot (None where there is none to take); ``stand`` does nothing but what was ordered before.
+    ``stand`` does nothing but what was ordered before; ``save``, which the slot itself answers, takes a snapshot.
     """
 
     verb: str

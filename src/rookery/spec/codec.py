@@ -49,7 +49,7 @@ class ActionCodec:
             numbers = arrays["action:."][slots] - self.low
             return numbers.astype(self.narrow).view(np.uint8).reshape(len(slots), self.width)
         parts = [
-            np.ascontiguousarray(arrays[f"action:{leaf.name}"][slots]).view(np.uint8).reshape(len(slots), -1)
+            np.ascontiguousarray(arrays[f"action:{leaf.name}"][slots]).view(np.uint8).reshape(len(slots), _row_bytes(leaf))
             for leaf in leaves(self.node)
         ]
         return np.concatenate(parts, axis=1)

@@ -49,7 +49,8 @@ class Command(Enum):
 class Reading:
     """A look at a worker's progress words.
 
-    ``asked_ns`` is when its oldest open request was sent, None if nothing is open; ``slot`` the one being served.
+    ``asked_ns`` is when its oldest open request was sent, or when a starting worker was told to go on; None if nothing
+    is asked of it. ``slot`` is the one being served.
     """
 
     phase: Phase
@@ -68,7 +69,9 @@ class Deadlines:
         """By how much a phase is over its time; zero or less if it is not."""
         if starting:
             if reading.phase is Phase.IDLE:
-                return 0  # waits for us
+                if reading.asked_ns is None:
+                    return 0  # waits for us
+                return now_ns - max(reading.since_ns, reading.asked_ns) - int(self.limits_ns[Phase.CONSTRUCT] * scale)
             return now_ns - reading.since_ns - int(self.limits_ns[reading.phase] * scale)
         if reading.asked_ns is None:
             return 0

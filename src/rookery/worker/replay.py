@@ -20,7 +20,7 @@ from rookery.worker.snapshots import Snapshotter
 BEFORE_RESET = -1
 """The step of calls that were made before the episode began."""
 
-ENDED_BIT, CUT_BIT = 1, 2
+TERMINATED_BIT, TRUNCATED_BIT = 1, 2
 
 RowDigest = Callable[[Any, float, int], int]
 
@@ -97,7 +97,7 @@ class Replay:
 
 def flags_of(terminated: Any, truncated: Any) -> int:
     """Both flags as one number, as it goes into a digest."""
-    return (ENDED_BIT if terminated else 0) | (CUT_BIT if truncated else 0)
+    return (TERMINATED_BIT if terminated else 0) | (TRUNCATED_BIT if truncated else 0)
 
 
 def _compare(digest: int, expected: int, step: int) -> None:
