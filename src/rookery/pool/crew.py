@@ -19,6 +19,7 @@ from rookery import events
 from rookery.clock import Clock
 from rookery.errors import Fault, TransportError, error_for
 from rookery.pool import evidence, recycling, spares
+from rookery.pool.inquest import Inquest
 from rookery.pool.launch import Launcher
 from rookery.pool.ledger import Ledger
 from rookery.pool.member import Happening, Member, deadlines_of
@@ -34,8 +35,8 @@ from rookery.supervise.children import Children, Report
 from rookery.supervise.exits import Ending
 from rookery.supervise.lockfile import LockFile
 from rookery.supervise.machine import NS, Command, Reading, State, WorkerMachine
-from rookery.transport.control import FROM_LETTER, FROM_PHASE, FROM_SLOT, FROM_STAGE, TO_GO, TO_LETTER, TO_POLL, TO_STOP
-from rookery.transport.mailbox import TO_PARENT, TO_WORKER
+from rookery.transport.control import FROM_PHASE, FROM_SLOT, FROM_STAGE, TO_GO, TO_LETTER, TO_POLL, TO_STOP
+from rookery.transport.mailbox import TO_WORKER
 
 PROGRESS_STEPS = 50
 """Steps after which a generation counts as "it worked": a fault after that is not a crash loop."""
@@ -63,7 +64,7 @@ class Crew:
         lock: LockFile | None,
     ) -> None:
         self._wiring, self._options, self._children, self._clock = wiring, options, children, clock
-        self._emit, self._describe, self._run_dir = emit, describe, run_dir
+        self._emit, self._run_dir = emit, run_dir
         self._launcher = Launcher(wiring, children, run_dir, spec)
         rng = random.Random()
         deadlines = deadlines_of(options)
@@ -84,6 +85,9 @@ class Crew:
         self._admission = Admission(at_once, options.start_delay_s)
         self._lock = lock
         self.ledger = Ledger(wiring.slots, options, emit)
+        self._inquest = Inquest(
+            wiring, self._launcher, describe, self.ledger.quarantined, log_stays=options.run_dir is not None
+        )
         self.started_ns = clock.now_ns()
         self._happenings: list[Happening] = []
         self._unheard: deque[Report] = deque()
@@ -235,10 +239,10 @@ class Crew:
     def _hear_hello(self, member: Member) -> None:
         """Read the hello, unless the worker failed meanwhile and wrote its last words over it."""
         try:
-            hello = self._letter(member)
+            hello = self._inquest.letter(member)
         except (pickle.UnpicklingError, EOFError, TransportError):
             hello = None
-        if hello is not None and self._last_words(member) is None:
+        if hello is not None and self._inquest.last_words(member) is None:
             self._happenings.append(Happening("hello", member.index, hello=hello))
 
     def _became_ready(self, member: Member, now: int) -> None:
@@ -303,7 +307,7 @@ class Crew:
         planned = machine.retired
         about = self._about(member, rss_bytes=rss)
         self._emit(events.WorkerExited(cause=ending.describe(), expected=planned is not None, **about))
-        fault = None if planned or member.is_spare else self._fault_of(member, ending, rss)
+        fault = None if planned or member.is_spare else self._inquest.fault_of(member, ending, rss)
         self._release(member.index)
         machine.exited(now)
         member.pid = None
@@ -328,61 +332,15 @@ class Crew:
             self._schedule(spare, 0.0, spare.attempts, self._clock.now_ns())
         for member in self.members:
             if member.machine.is_alive:
-                fault = evidence.lost_with_keeper(self._scene(member))
+                fault = evidence.lost_with_keeper(self._inquest.scene(member))
                 self._release(member.index)
                 member.machine.exited(self._clock.now_ns())
                 self._after_fault(member, fault, self._clock.now_ns())
                 self._happenings.append(Happening("down", member.index, fault))
 
-    def _fault_of(self, member: Member, ending: Ending, rss: int) -> Fault:
-        scene, machine = self._scene(member), member.machine
-        if machine.hung is not None:
-            late_in = Phase.STEP if machine.hung.phase is Phase.IDLE else machine.hung.phase
-            cause = evidence.hung(scene, machine.late_ns / NS, machine.deadlines.limits_ns[late_in] / NS)
-        else:
-            cause = evidence.crashed(scene, ending, rss, host.memory_limit_bytes())
-        if member.booted:
-            words = self._last_words(member)
-            return evidence.raised("raised", scene, words) if words else cause
-        return evidence.never_started(scene, self._last_words(member), cause, member.attempts + 1)
-
-    def _last_words(self, member: Member) -> Any:
-        """What the worker said before it failed at its start, or None."""
-        stage = Stage(int(self._wiring.control.from_worker[member.line, FROM_STAGE]))
-        return self._letter(member) if stage is Stage.FAILED else None
-
-    def _letter(self, member: Member) -> Any:
-        nbytes = int(self._wiring.control.from_worker[member.line, FROM_LETTER])
-        return self._wiring.mail.get(self._wiring.mail.worker_window(member.line), TO_PARENT, nbytes)
-
-    def _scene(self, member: Member) -> evidence.Scene:
-        line = self._wiring.control.from_worker[member.line]
-        hung = member.machine.hung
-        if hung is not None:
-            phase, culprit = hung.phase, hung.slot
-        else:
-            phase, culprit = Phase(int(line[FROM_PHASE])), int(line[FROM_SLOT]) - 1 if line[FROM_SLOT] else None
-        seed, action = self._describe(culprit) if culprit is not None else (None, None)
-        slots = tuple(s for s in member.slots if s not in self.ledger.quarantined)
-        return evidence.Scene(
-            member.index,
-            member.machine.generation,
-            member.pid,
-            slots,
-            culprit,
-            phase,
-            seed,
-            action if phase is Phase.STEP else None,
-            self._launcher.log_of(member.line),
-            member.log_from,
-            self._options.run_dir is not None,
-        )
-
     def slot_scene(self, slot: int) -> evidence.Scene:
         """The scene of a fault that the worker survived."""
-        member = next(m for m in self.members if slot in m.slots)
-        seed, action = self._describe(slot)
-        return dataclasses.replace(self._scene(member), slots=(slot,), culprit=slot, seed=seed, last_action=action)
+        return self._inquest.slot_scene(next(m for m in self.members if slot in m.slots), slot)
 
     # ---- after a fault ----------------------------------------------------------------------------------------------
 

@@ -1,8 +1,7 @@
 """The pool: ``send`` actions, ``recv`` a batch, whatever happens to the workers in between.
 
 The fast path is short: write actions, bump the groups' numbers, wait, copy rows. Whenever anything is wrong with any
-slot the careful path decides group by group. A dead or late worker is noticed in the slow branch of the same wait that
-waits for answers; there is no watching thread.
+slot the careful path decides group by group.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from rookery.pool.healer import Healer
 from rookery.pool.journal import Journal
 from rookery.pool.metrics import PoolMetrics, measure
 from rookery.pool.minder import TICK_NS, Minder
+from rookery.pool.receiver import Receiver
 from rookery.pool.start import Order, Start, begin
 from rookery.pool.states import SlotState, StateDesk
 from rookery.spec.autoreset import Autoreset
@@ -34,11 +34,8 @@ from rookery.spec.call import CHANGING, CallRequest, CallResult
 from rookery.spec.codec import ActionCodec
 from rookery.spec.env import EnvSpec
 from rookery.spec.options import PoolOptions
-from rookery.spec.phase import Attention, Op
-from rookery.transport.mailbox import STATE, TO_PARENT
-
-ORDINARY = Attention.MAIL | Attention.ENDED
-"""What the fast path can deal with."""
+from rookery.spec.phase import Attention
+from rookery.transport.mailbox import TO_PARENT
 
 ALREADY_SENT, NOT_SENT = -1, -2
 """Answers of the native exchange that leave the rest to ``recv``, or all of it to ``send`` and ``recv``."""
@@ -113,21 +110,23 @@ class Pool:
         for g, slots in enumerate(self._group_slots):
             self._group_of[slots] = g
         self._worker_of = np.array(self._plan.group_worker)[self._group_of]
-        self._batch_groups = len(self._group_slots)
-        if not self._plan.is_synchronous:
-            self._batch_groups = self.batch_size // len(self._group_slots[0])
-        self._turn, self._begun, self._has_begun = 0, False, np.zeros(self.num_envs, np.bool_)
+        self._begun, self._has_begun = False, np.zeros(self.num_envs, np.bool_)
         # The native exchange reads the machine's own clock, and needs actions that are rows of one array.
         swift = self._plan.is_synchronous and not self._disabled and isinstance(self._clock, SystemClock)
         swift = swift and self._writer.plain is not None
         self._swift = getattr(self._caller, "exchange_all", None) if swift else None
-        # Groups of one slot, the usual case of first-ready batches, need no concatenation.
-        alone = all(len(slots) == 1 for slots in self._group_slots)
-        self._single = np.concatenate(self._group_slots) if alone else None
         self._note_all = self._journal.notes.note_all if self._journal.notes is not None else None
-        self._mended, self._carried = False, Attention.NONE
-        self._last_slots = np.zeros(0, np.int64)
-        self._last_groups: list[int] = []
+        self._receiver = Receiver(
+            self._plan,
+            self._caller,
+            self._minder,
+            self._asker,
+            self._gather,
+            self._control,
+            self._mail,
+            self._journal,
+            self._clock,
+        )
 
     # ---- stepping ---------------------------------------------------------------------------------------------------
 
@@ -190,49 +189,7 @@ class Pool:
         """Wait for the first ``batch_size`` slots that are ready and return their rows."""
         if self._closed:
             self._refuse()
-        caller, minder = self._caller, self._minder
-        need = min(self._batch_groups, caller.inflight_count)
-        if not need:
-            raise UsageError("nothing is under way: call send() (or reset()) before recv()")
-        while True:
-            if minder.careful:
-                minder.attend()
-            while caller.wait(need, TICK_NS) < need:
-                minder.attend()
-            if minder.careful or self._clock.now_ns() >= minder.next_tick:
-                minder.attend()  # a worker that answers is up: learn of it before its rows are judged
-            if need == len(self._group_slots) and not self._desk.troubled and not self._mended:
-                attention = caller.collect_all()
-                if not attention & ~ORDINARY:
-                    return self._gather.everybody(attention)
-                slots, groups = self._gather.all_slots, list(range(need))
-            else:
-                groups, attention = caller.collect(need, self._turn)
-                slots = self._slots_of_groups(groups, need)
-                attention |= self._carried
-                if not attention & ~ORDINARY and not self._desk.troubled and not self._mended:
-                    return self._gather.some(slots, attention)
-            if not attention & Attention.FAULT or not self._asked_again(slots, groups, attention):
-                return self._hand_out(slots, attention)
-
-    def _slots_of_groups(self, groups: list[int], need: int) -> Slots:
-        """The slots of a batch; in their order if it is a full one."""
-        self._turn = (groups[-1] + 1) % len(self._group_slots)
-        if need == len(self._group_slots):
-            groups.sort()
-        slots = self._single[groups] if self._single is not None else self._concatenated(groups)
-        self._last_slots, self._last_groups = slots, groups
-        return slots
-
-    def _asked_again(self, slots: Slots, groups: list[int], attention: int) -> bool:
-        """Slots that failed and can be healed are asked again; the rest of the batch lies ready until they answer."""
-        again = self._minder.sort_out(slots)
-        if not again:
-            return False
-        self._mended, self._carried = True, attention & ~Attention.FAULT
-        for group in set(groups) - set(self._asker.step_again(again)):
-            self._caller.answer(group)
-        return True
+        return self._receiver.recv()
 
     def latest(self) -> Batch:
         """Every slot's row as it stands, without stepping anything; for views that must answer for all slots."""
@@ -249,18 +206,10 @@ class Pool:
             if attention == ALREADY_SENT:
                 return self.recv()
             if attention != NOT_SENT:
-                if attention & ~ORDINARY:
-                    return self._closer_look(attention)
-                return self._gather.everybody(attention)
+                batch = self._receiver.everybody(attention) if attention else self._gather.everybody(attention)
+                return batch if batch is not None else self.recv()
         self.send(actions)
         return self.recv()
-
-    def _closer_look(self, attention: int) -> Batch:
-        """Every group has answered, and some slot failed or left a snapshot."""
-        slots, groups = self._gather.all_slots, list(range(len(self._group_slots)))
-        if attention & Attention.FAULT and self._asked_again(slots, groups, attention):
-            return self.recv()
-        return self._hand_out(slots, attention)
 
     # ---- everything else --------------------------------------------------------------------------------------------
 
@@ -396,17 +345,14 @@ class Pool:
             if self._caller.inflight_count:
                 self._refuse_pending()
             return None, None
-        if slots is self._last_slots:  # a batch sent back as it came needs no second look
-            chosen, groups = self._last_slots, self._last_groups
+        if slots is self._receiver.last_slots:  # a batch sent back as it came needs no second look
+            chosen, groups = self._receiver.last_slots, self._receiver.last_groups
         else:
             chosen = checked_slots(slots, self.num_envs)
             groups = whole_groups(chosen, self._group_of, self._group_slots)
         if any(self._caller.is_inflight(g) for g in groups):
             self._refuse_pending()
         return chosen, groups
-
-    def _concatenated(self, groups: list[int]) -> Slots:
-        return np.concatenate([self._group_slots[g] for g in groups])
 
     # ---- resetting and calling ---------------------------------------------------------------------------------------
 
@@ -418,7 +364,7 @@ class Pool:
             self._asker.await_answers()
             _, attention = self._caller.collect(len(self._group_slots), 0)
             self._minder.sort_out(chosen)
-            batch = self._hand_out(chosen, attention)
+            batch = self._receiver.hand_out(chosen, attention)
             left = [slot for slot in left if self._desk.life[slot] not in (Life.LIVE, Life.OUT)]
             if not left:
                 return batch
@@ -449,31 +395,6 @@ class Pool:
             words = {"summary": result.error, "traceback": result.traceback, "phase": "call"}
             raise error_for(evidence.raised("raised", self._crew.slot_scene(slot), words))
         return result.value
-
-    # ---- receiving --------------------------------------------------------------------------------------------------
-
-    def _hand_out(self, slots: Slots, attention: int) -> Batch:
-        """The careful batch: snapshots, slots that came back, masked rows, slots that are alive again."""
-        now = self._clock.now_ns()
-        self._mended, self._carried = False, Attention.NONE
-        self._healer.hear(slots.tolist())
-        if attention & Attention.STATE:
-            self._keep_snapshots(slots)
-        masked, silent = self._desk.masked(slots), self._desk.silent(slots)
-        faults = self._minder.take_faults(self._desk.faulty(slots))
-        for slot in slots[masked].tolist():
-            if self._control.torn[slot]:
-                self._gather.blank(slot)
-        up = (self._minder.is_up(worker) for worker in self._worker_of[slots].tolist())
-        self._minder.came_back(self._desk.handed_out(slots, up), now)
-        self._control.op[slots] = Op.STEP
-        self._minder.raise_newest()
-        return self._gather.careful(slots, attention, masked, silent, faults)
-
-    def _keep_snapshots(self, slots: Slots) -> None:
-        for slot in slots[self._control.state_bytes[slots] > 0].tolist():
-            nbytes = int(self._control.state_bytes[slot])
-            self._journal.keep_snapshot(slot, self._mail.get_bytes(slot, STATE, nbytes))
 
     # ---- refusals ---------------------------------------------------------------------------------------------------
 

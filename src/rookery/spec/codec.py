@@ -49,7 +49,9 @@ class ActionCodec:
             numbers = arrays["action:."][slots] - self.low
             return numbers.astype(self.narrow).view(np.uint8).reshape(len(slots), self.width)
         parts = [
-            np.ascontiguousarray(arrays[f"action:{leaf.name}"][slots]).view(np.uint8).reshape(len(slots), _row_bytes(leaf))
+            np.ascontiguousarray(arrays[f"action:{leaf.name}"][slots])
+            .view(np.uint8)
+            .reshape(len(slots), _row_bytes(leaf))
             for leaf in leaves(self.node)
         ]
         return np.concatenate(parts, axis=1)
@@ -75,6 +77,10 @@ class ActionCodec:
             return int(array) if leaf.is_scalar_int else array
 
         return assemble(self.node, value_of)
+
+
+def _as_bytes(leaf: Leaf, rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    return np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), _row_bytes(leaf))
 
 
 def _row_bytes(leaf: Leaf) -> int:

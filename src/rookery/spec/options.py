@@ -86,7 +86,7 @@ class PoolOptions:
     autoreset: Autoreset | str = Autoreset.NEXT_STEP
     on_fault: str = "heal"
     seed_episodes: bool = True
-    snapshot_every: int | None = 100
+    snapshot_every: int | None = 20
     copy: bool = True
     check: str = "nan"
     info_keys: Mapping[str, Any] | Sequence[str] = ()

@@ -335,7 +335,7 @@ class EnvSlot:
             self._broken = True
             return Outcome.FAILED
         control.running_return[i], control.running_length[i] = arrived.total, arrived.length
-        control.saved_at[i], control.ended[i] = arrived.length, arrived.over
+        control.saved_at[i], control.ended[i] = beginning.length, arrived.over
         return Outcome.RESTORED
 
     def _watch_replay(self) -> Callable[[int], None]:

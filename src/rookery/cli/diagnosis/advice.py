@@ -36,7 +36,8 @@ def for_cause(run: Run, kind: str, where: str, faults: list[FaultSeen]) -> Itera
     if len(faults) > 1 and not last.during_start:
         yield from _repeated(faults)
     if not last.during_start and last.culprit is not None and len(last.slots) > 1:
-        yield "its neighbours lost their episodes with it: more workers mean fewer slots lost with each"
+        suffered = "had to be healed with it" if run.heals else "lost their episodes with it"
+        yield f"its neighbours {suffered}: more workers mean fewer slots gone with each"
 
 
 def _never_started(fault: FaultSeen) -> Iterable[str]:
@@ -60,7 +61,9 @@ def _hung(faults: list[FaultSeen], where: str) -> Iterable[str]:
         if where:
             yield "if that line can wait for ever (a socket, a lock, a loop without an end), give it a limit of its own"
         limit = f" above {_limit(last)} s" if _limit(last) else ""
-        yield f"if it is only slow, raise {last.phase}_timeout_s{limit}"
+        # One step of a replay has the time of a reset; restore_timeout_s is for the whole of it.
+        phase = "reset" if last.phase == "restore" else last.phase
+        yield f"if it is only slow, raise {phase}_timeout_s{limit}"
 
 
 def _slow_start(phase: str, limit: str) -> Iterable[str]:
@@ -82,7 +85,7 @@ def _crashed(run: Run, fault: FaultSeen) -> Iterable[str]:
     born = run.sizes_of(fault.worker)
     if born and size > GREW * born[0]:
         grew = f"it grew from {bytes_in_words(born[0])} to {bytes_in_words(size)}"
-        yield f"{grew}: max_rss_bytes={int(0.8 * size):_} replaces a worker between episodes before it gets that big"
+        yield f"{grew}: max_rss_bytes={int(0.8 * size):_} replaces a worker before it gets that big"
 
 
 def _repeated(faults: list[FaultSeen]) -> Iterable[str]:

@@ -11,7 +11,7 @@ from rookery.cli.diagnosis import advice
 from rookery.cli.diagnosis.finding import Finding, Severity
 from rookery.cli.diagnosis.run import Run
 from rookery.cli.diagnosis.stacks import exception_line, guilty_line, raising_line
-from rookery.events import FaultSeen
+from rookery.events import FaultSeen, SlotHealed
 from rookery.view.words import plural, seconds_in_words, slots_in_words, times
 
 MANY_SLOTS = 6
@@ -55,7 +55,14 @@ def _finding(run: Run, cause: Cause, faults: list[FaultSeen]) -> Finding:
     title = f"{slots_in_words(guilty)} {_did(cause, faults[-1], many=len(guilty) > 1)}, {times(len(faults))}"
     details = [_when(run, faults), *_counts(faults), *_where(cause), *_replay(faults), *_cost(run, faults)]
     cures = advice.for_cause(run, cause.kind, cause.where, faults)
-    return Finding(Severity.PROBLEM, title, tuple(details), tuple(cures))
+    return Finding(_severity(run, faults), title, tuple(details), tuple(cures))
+
+
+def _severity(run: Run, faults: list[FaultSeen]) -> Severity:
+    """A fault that cost nothing but time does not make a bad run."""
+    outcomes = run.outcomes_of(faults) if run.heals else []
+    healed = bool(outcomes) and all(isinstance(outcome, SlotHealed) for outcome in outcomes)
+    return Severity.WARNING if healed else Severity.PROBLEM
 
 
 def _did(cause: Cause, last: FaultSeen, many: bool) -> str:
@@ -93,8 +100,20 @@ def _replay(faults: list[FaultSeen]) -> Iterable[str]:
 
 def _cost(run: Run, faults: list[FaultSeen]) -> Iterable[str]:
     if not any(fault.during_start for fault in faults):
-        lost = sum(len(fault.slots) for fault in faults)
-        yield f"{plural(lost, 'episode')} lost"
+        yield from _healed(run, faults) if run.heals else _lost(sum(len(fault.slots) for fault in faults))
     pauses = [pause for fault in faults if (pause := run.back_after(fault)) is not None]
     if pauses:
         yield f"back after {seconds_in_words(statistics.median(pauses))}"
+
+
+def _healed(run: Run, faults: list[FaultSeen]) -> Iterable[str]:
+    outcomes = run.outcomes_of(faults)
+    healed = sum(isinstance(outcome, SlotHealed) for outcome in outcomes)
+    if healed:
+        yield f"{plural(healed, 'slot')} healed"
+    if len(outcomes) > healed:
+        yield from _lost(len(outcomes) - healed)
+
+
+def _lost(episodes: int) -> Iterable[str]:
+    yield f"{plural(episodes, 'episode')} lost"

@@ -113,7 +113,7 @@ def _grew(run: Run) -> Iterable[Finding]:
                 Severity.WARNING,
                 f"worker {worker} grew from {bytes_in_words(born[-1])} to {bytes_in_words(size)}",
                 (),
-                (f"if it does not stop, recycle it between episodes: max_rss_bytes={int(1.5 * size):_}",),
+                (f"if it does not stop, recycle it: max_rss_bytes={int(1.5 * size):_}",),
             )
 
 

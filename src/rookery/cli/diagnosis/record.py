@@ -76,7 +76,8 @@ def event_of(line: bytes) -> Event | None:
     known = {key: value for key, value in fields.items() if key in hints}
     if not all(_fits(value, hints[key]) for key, value in known.items()):
         return None
-    values: dict[str, Any] = {key: tuple(value) if _is_tuple(hints[key]) else value for key, value in known.items()}
+    values: dict[str, Any] = {key: None for key, hint in hints.items() if hint is Any}  # what is None is not written
+    values |= {key: tuple(value) if _is_tuple(hints[key]) else value for key, value in known.items()}
     try:
         return kind(**values)
     except TypeError:

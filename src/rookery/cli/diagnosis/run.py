@@ -10,14 +10,18 @@ from rookery.events import (
     EpisodeStarted,
     Event,
     FaultSeen,
+    HealFailed,
     MetricsSampled,
     PoolClosed,
     PoolStarted,
+    SlotHealed,
+    SlotQuarantined,
     WorkerExited,
     WorkerReady,
 )
 
 SomeEvent = TypeVar("SomeEvent", bound=Event)
+Outcome = SlotHealed | HealFailed | SlotQuarantined
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,31 @@ class Run:
         """Seconds until the first of the fault's slots had a fresh episode; None if none ever had."""
         fresh = (e.at_s for e in self.all(EpisodeStarted) if e.at_s >= fault.at_s and set(e.slots) & set(fault.slots))
         return next((at_s - fault.at_s for at_s in fresh), None)
+
+    @property
+    def heals(self) -> bool:
+        """Whether broken slots were to be brought back."""
+        return self.started is not None and self.started.on_fault == "heal"
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """What became of broken slots, in a run that heals."""
+        return [e for e in self.events if isinstance(e, SlotHealed | HealFailed | SlotQuarantined)]
+
+    def outcomes_of(self, faults: Iterable[FaultSeen]) -> list[Outcome]:
+        """What became of these faults' slots; two faults on one way back share their outcome."""
+        found = {}
+        for fault in faults:
+            for slot in fault.slots:
+                after = (e for e in self.outcomes if e.at_s >= fault.at_s and slot in e.slots)
+                if (outcome := next(after, None)) is not None:
+                    found[slot, outcome.at_s] = outcome
+        return list(found.values())
+
+    def fault_before(self, failed: HealFailed) -> FaultSeen | None:
+        """The last fault of a slot before it was given up."""
+        faults = [f for f in self.faults if f.at_s <= failed.at_s and set(f.slots) & set(failed.slots)]
+        return faults[-1] if faults else None
 
     def size_at_death(self, fault: FaultSeen) -> int:
         """Memory of the fault's process when it was reaped, in bytes; zero if nobody knows."""
