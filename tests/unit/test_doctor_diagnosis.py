@@ -162,7 +162,7 @@ def test_a_poison_action_and_a_cursed_slot_are_noticed():
 
 
 def test_neighbours_that_lost_their_episode_are_a_reason_for_more_workers():
-    assert "more workers" in " ".join(only(fault(110.0, slots=(0, 1))).advice)
+    assert "lost their episodes with it: more workers" in " ".join(only(fault(110.0, slots=(0, 1))).advice)
     assert "more workers" not in " ".join(only(fault(110.0, slots=(1,))).advice)
 
 

@@ -4,11 +4,13 @@ import pytest
 
 from rookery.cli.diagnosis.record import event_of, read_record
 from rookery.errors import ConfigError
-from rookery.events import FaultSeen, MetricsSampled, PoolClosed, WorkerReady
+from rookery.events import FaultSeen, HealFailed, MetricsSampled, PoolClosed, SlotHealed, WorkerReady
 
 READY = WorkerReady(worker=0, slots=(0, 1), generation=1, pid=7, rss_bytes=1000, seconds=0.1, ready=1, total=1)
 FAULT = FaultSeen(worker=0, slots=(0, 1), kind="hung", phase="step", summary="hung", last_action={"move": [1, 2]})
 SAMPLE = MetricsSampled(steps_per_s=3, per_slot=({"slot": 0, "steps": 5},))
+HEALED = SlotHealed(slots=(0,), seconds=0.02, replayed=7, from_step=0)
+CANNOT = HealFailed(slots=(1,), reason="cannot", step=7, action=None, detail="its actions are objects")
 CLOSED = PoolClosed(seconds=0.1, killed=0, steps=10, faults=1)
 
 
@@ -18,8 +20,8 @@ def write(path, *events, end=""):
 
 
 def test_every_event_comes_back_as_it_was_written(tmp_path):
-    record = read_record(write(tmp_path, READY, FAULT, SAMPLE, CLOSED))
-    assert record.events == (READY, FAULT, SAMPLE, CLOSED)
+    record = read_record(write(tmp_path, READY, FAULT, HEALED, CANNOT, SAMPLE, CLOSED))
+    assert record.events == (READY, FAULT, HEALED, CANNOT, SAMPLE, CLOSED)
     assert (record.unreadable, record.cut_short) == (0, False)
 
 

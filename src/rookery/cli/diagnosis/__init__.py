@@ -2,7 +2,7 @@
 
 ::
 
-    events.jsonl --record--> events --run--> one look-up --faults, healing, health--> findings --(rookery doctor)--> text
+    events.jsonl --record--> events --run--> look-up --faults, healing, health--> findings --(rookery doctor)--> text
 """
 
 from __future__ import annotations

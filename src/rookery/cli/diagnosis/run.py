@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -86,12 +87,16 @@ class Run:
 
     def outcomes_of(self, faults: Iterable[FaultSeen]) -> list[Outcome]:
         """What became of these faults' slots; two faults on one way back share their outcome."""
+        by_slot: dict[int, list[Outcome]] = {}
+        for outcome in self.outcomes:
+            for slot in outcome.slots:
+                by_slot.setdefault(slot, []).append(outcome)
         found = {}
-        for fault in faults:
-            for slot in fault.slots:
-                after = (e for e in self.outcomes if e.at_s >= fault.at_s and slot in e.slots)
-                if (outcome := next(after, None)) is not None:
-                    found[slot, outcome.at_s] = outcome
+        for slot, at_s in ((slot, fault.at_s) for fault in faults for slot in fault.slots):
+            outcomes = by_slot.get(slot, [])
+            place = bisect_left(outcomes, at_s, key=lambda outcome: outcome.at_s)
+            if place < len(outcomes):
+                found[slot, place] = outcomes[place]
         return list(found.values())
 
     def fault_before(self, failed: HealFailed) -> FaultSeen | None:
