@@ -17,7 +17,9 @@ def test_derived_seeds_suit_every_generator(seed, slot, episode):
 
 
 def test_episodes_slots_and_seeds_do_not_meet():
-    derived = {episode_seed(seed, slot, episode) for seed in range(5) for slot in range(20) for episode in range(1, 200)}
+    derived = {
+        episode_seed(seed, slot, episode) for seed in range(5) for slot in range(20) for episode in range(1, 200)
+    }
     assert len(derived) > 0.999 * 5 * 20 * 199  # 31 bits: a handful of birthdays is chance
 
 

@@ -10,7 +10,7 @@ from rookery.pool import notes
 from rookery.spec.autoreset import Autoreset
 from rookery.spec.phase import Attention, Op, Phase
 from rookery.transport import control
-from rookery.worker import loop, replay
+from rookery.worker import digest, loop, replay
 
 PACKAGE = Path(rookery.__file__).parent
 SOURCES = [PACKAGE / "transport" / "bell.h", PACKAGE / "worker" / "_native.c", PACKAGE / "pool" / "_native.c"]
@@ -21,10 +21,10 @@ IN_PYTHON = {
     **{mode.name: int(mode) for mode in Autoreset},
     **{name: value for name, value in vars(control).items() if name.isupper()},
     **{name: value for name, value in vars(loop).items() if name.startswith("OBS_")},
-    **{name: value for name, value in vars(replay).items() if name.endswith("_BIT")},
+    **{name: value for module in (replay, digest) for name, value in vars(module).items() if name.endswith("_BIT")},
     **{name: getattr(notes, name) for name in ("STEP", "AUTORESET")},
 }
-ONLY_IN_C = {"MAX_BUFFERS", "MAX_DIMS", "OBS_PYTHON"}
+ONLY_IN_C = {"MAX_BUFFERS", "MAX_DIMS", "OBS_PYTHON", "ALWAYS_FULL_BYTES", "SAMPLES", "BLOCK_WORDS"}
 
 
 def named_in_c():

@@ -44,6 +44,7 @@ typedef struct {
     Py_ssize_t obs_bytes;
     int obs_kind, obs_dims, check_nan, always_info;
     int traces;            /* leave digests, so that a dead worker's episodes can be brought back */
+    double credit_ns, digest_ns; /* what steps have earned for whole digests, and what one costs */
     int asks_seed;         /* resets go through the slot, which knows the episode's seed */
     Py_ssize_t obs_shape[MAX_DIMS];
     int obs_type;          /* numpy's type number */
@@ -192,45 +193,87 @@ static void Loop_dealloc(Loop *self) {
 
 /* ---- digests ---------------------------------------------------------------------------------------------------- */
 
-/* Four lanes, because one multiplication a word would wait for the one before. Only equality matters, not secrecy. */
-static uint64_t turn(uint64_t lane, uint64_t word) {
+/* A digest is either of every byte, or of a few words all over the row. Its lowest bit says which, so that a replay can
+ * make the same. Only equality matters, not secrecy. */
+enum { FULL_BIT = 1, ALWAYS_FULL_BYTES = 1024, SAMPLES = 16, BLOCK_WORDS = 8 };
+#define DIGEST_SHARE 0.01         /* of the time spent in steps may go into digests of every byte */
+
+static inline uint64_t turn(uint64_t lane, uint64_t word) {
     lane = (lane ^ word) * 0x9E3779B97F4A7C15ull;
-    return lane << 29 | lane >> 35;
+    return lane ^ lane >> 29;
 }
 
-static uint32_t digest_bytes(const char *data, size_t count, uint32_t start) {
-    uint64_t a = start ^ 0x243F6A8885A308D3ull, b = 0x13198A2E03707344ull, c = 0xA4093822299F31D0ull, d = count, words[4];
-    for (; count >= 32; data += 32, count -= 32) {
-        memcpy(words, data, 32);
-        a = turn(a, words[0]);
-        b = turn(b, words[1]);
-        c = turn(c, words[2]);
-        d = turn(d, words[3]);
+/* Eight lanes, because one multiplication after the other would wait for the one before. */
+static uint64_t digest_blocks(const char *data, size_t blocks, uint64_t start) {
+    uint64_t lanes[BLOCK_WORDS], words[BLOCK_WORDS];
+    for (int i = 0; i < BLOCK_WORDS; i++) lanes[i] = start + (uint64_t)i * 0x13198A2E03707344ull;
+    for (size_t n = 0; n < blocks; n++, data += sizeof words) {
+        memcpy(words, data, sizeof words);
+#pragma GCC unroll 8
+        for (int i = 0; i < BLOCK_WORDS; i++) {
+            uint64_t mixed = lanes[i] ^ words[i];
+            lanes[i] = (mixed << 31 | mixed >> 33) * 0x9E3779B97F4A7C15ull;
+        }
     }
-    memset(words, 0, sizeof words);
-    memcpy(words, data, count);
-    a = turn(turn(a, words[0]), words[1]);
-    b = turn(turn(b, words[2]), words[3]);
-    a = turn(turn(turn(a, b), c), d);
-    a ^= a >> 32;
-    return (uint32_t)(a * 0xBF58476D1CE4E5B9ull >> 32);
+    uint64_t digest = start;
+    for (int i = 0; i < BLOCK_WORDS; i++) digest = turn(digest, lanes[i]);
+    return digest;
 }
 
-static uint32_t seal_digest(uint32_t digest, double reward, int flags) {
+static uint64_t digest_rest(const char *data, size_t count, uint64_t digest) {
+    uint64_t word;
+    for (; count >= 8; data += 8, count -= 8) {
+        memcpy(&word, data, 8);
+        digest = turn(digest, word);
+    }
+    if (!count) return digest;
+    word = 0;
+    memcpy(&word, data, count);
+    return turn(digest, word);
+}
+
+static uint64_t digest_all(const char *data, size_t count, uint64_t start) {
+    uint64_t digest = start ^ count * 0x452821E638D01377ull;
+    size_t blocks = count >= 256 ? count / (8 * BLOCK_WORDS) : 0, done = blocks * 8 * BLOCK_WORDS;
+    if (blocks) digest = digest_blocks(data, blocks, digest);
+    return digest_rest(data + done, count - done, digest);
+}
+
+static uint64_t digest_some(const char *data, size_t count, uint64_t start) {
+    uint64_t digest = start ^ count * 0x452821E638D01377ull, word;
+    if (count < 8 * SAMPLES) return digest_rest(data, count, digest);
+    for (size_t i = 0; i < SAMPLES; i++) {
+        memcpy(&word, data + i * (count - 8) / (SAMPLES - 1), 8);
+        digest = turn(digest, word);
+    }
+    return digest;
+}
+
+static uint32_t seal_digest(uint64_t digest, double reward, int flags, int full) {
     uint64_t bits;
     memcpy(&bits, &reward, sizeof bits);
-    uint64_t a = turn(turn(digest ^ 0x452821E638D01377ull, bits), (uint64_t)flags);
-    a ^= a >> 32;
-    return (uint32_t)(a * 0x94D049BB133111EBull >> 32);
+    digest = turn(turn(digest, bits), (uint64_t)flags);
+    return ((uint32_t)(digest >> 32) & ~(uint32_t)FULL_BIT) | (full ? FULL_BIT : 0);
+}
+
+/* Big rows are digested whole only as often as steps pay for it. */
+static uint32_t digest_row(Loop *self, Py_ssize_t s, double reward, int flags) {
+    const char *row = self->obs + s * self->obs_bytes;
+    size_t count = (size_t)self->obs_bytes;
+    if (count <= ALWAYS_FULL_BYTES) return seal_digest(digest_all(row, count, 0), reward, flags, 1);
+    if (self->credit_ns < self->digest_ns) return seal_digest(digest_some(row, count, 0), reward, flags, 0);
+    uint64_t began = monotonic_ns(), digest = digest_all(row, count, 0);
+    double took = (double)(monotonic_ns() - began);
+    self->credit_ns -= took;
+    self->digest_ns += (took - self->digest_ns) / 8;
+    return seal_digest(digest, reward, flags, 1);
 }
 
 /* The digest of the row that was just written. Nested observations are digested by the slot. */
 static int seal_row(Loop *self, Seat *seat, double reward, int flags) {
     if (!self->traces) return 0;
-    Py_ssize_t s = seat->index;
     if (self->obs_kind != OBS_PYTHON) {
-        uint32_t digest = digest_bytes(self->obs + s * self->obs_bytes, (size_t)self->obs_bytes, 0);
-        self->digest[s] = seal_digest(digest, reward, flags);
+        self->digest[seat->index] = digest_row(self, seat->index, reward, flags);
         return 0;
     }
     PyObject *done = PyObject_CallMethod(seat->slot, "seal", "di", reward, flags);
@@ -442,6 +485,7 @@ static int serve_table(Loop *self, Table *table, uint32_t *attention) {
         *attention |= bits;
         uint64_t after = monotonic_ns();
         if (!failed && !resets) count_step(self, seat->index, after - now);
+        self->credit_ns += DIGEST_SHARE * (double)(after - now);
         now = after;
     }
     stamp(self, PHASE_IDLE, -1, now);
@@ -578,27 +622,28 @@ static PyObject *install_native_dump(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-/* digest(buffer, start), seal(digest, reward, flags): what the loop does, for rows that Python writes or replays. */
+/* digest(buffer, start, full), seal(digest, reward, flags, full): what the loop does, for rows that Python writes. */
 static PyObject *py_digest(PyObject *module, PyObject *args) {
     Py_buffer data;
-    unsigned int start;
-    if (!PyArg_ParseTuple(args, "y*I", &data, &start)) return NULL;
-    uint32_t digest = digest_bytes(data.buf, (size_t)data.len, start);
+    unsigned long long start;
+    int full;
+    if (!PyArg_ParseTuple(args, "y*Kp", &data, &start, &full)) return NULL;
+    uint64_t digest = full ? digest_all(data.buf, (size_t)data.len, start) : digest_some(data.buf, (size_t)data.len, start);
     PyBuffer_Release(&data);
-    return PyLong_FromUnsignedLong(digest);
+    return PyLong_FromUnsignedLongLong(digest);
 }
 
 static PyObject *py_seal(PyObject *module, PyObject *args) {
-    unsigned int digest;
+    unsigned long long digest;
     double reward;
-    int flags;
-    if (!PyArg_ParseTuple(args, "Idi", &digest, &reward, &flags)) return NULL;
-    return PyLong_FromUnsignedLong(seal_digest(digest, reward, flags));
+    int flags, full;
+    if (!PyArg_ParseTuple(args, "Kdip", &digest, &reward, &flags, &full)) return NULL;
+    return PyLong_FromUnsignedLong(seal_digest(digest, reward, flags, full));
 }
 
 static PyMethodDef functions[] = {
-    {"digest", py_digest, METH_VARARGS, "32 bits that stand for a buffer, going on from an earlier digest."},
-    {"seal", py_seal, METH_VARARGS, "A digest with its reward and flags."},
+    {"digest", py_digest, METH_VARARGS, "A number that stands for a buffer, going on from an earlier one."},
+    {"seal", py_seal, METH_VARARGS, "The 32 bits of a row."},
     {"install_native_dump", install_native_dump, METH_VARARGS, "Write the native stack to fd on a signal."},
     {NULL, NULL, 0, NULL}};
 

@@ -1,7 +1,8 @@
 """32 bits that stand for a row: its observation, reward and flags. Equal rows have equal digests.
 
-The native loop makes the same digests as the native functions here; the pure-Python pair makes others, which is fine:
-digests are only ever compared within one pool, whose workers are all of one kind.
+A digest is of every byte, or of a few words all over the row (only the native loop makes those, of big rows whose steps
+are very short); the lowest bit says which. The native loop makes the same digests as the native functions here. The
+pure-Python pair makes others, which is fine: digests are only compared within one pool, whose workers are of one kind.
 """
 
 from __future__ import annotations
@@ -13,21 +14,28 @@ from typing import Any
 
 from rookery.transport.native import native_module
 
-OfBytes = Callable[[Any, int], int]
-Seal = Callable[[int, float, int], int]
+FULL_BIT = 1
+
+OfBytes = Callable[[Any, int, bool], int]
+Seal = Callable[[int, float, int, bool], int]
 
 
 def digest_functions() -> tuple[OfBytes, Seal]:
-    """``of_bytes(buffer, start)`` to go on from a digest, and ``seal(digest, reward, flags)``."""
+    """``of_bytes(buffer, start, full)`` to go on from a number, and ``seal(number, reward, flags, full)``."""
     native = native_module("rookery.worker._native")
     if native is not None:
         return native.digest, native.seal
     return _of_bytes, _seal
 
 
-def _of_bytes(buffer: Any, start: int) -> int:
+def is_full(digest: int) -> bool:
+    """Whether the digest is of every byte."""
+    return bool(digest & FULL_BIT)
+
+
+def _of_bytes(buffer: Any, start: int, full: bool) -> int:
     return zlib.crc32(buffer, start)
 
 
-def _seal(digest: int, reward: float, flags: int) -> int:
-    return zlib.crc32(struct.pack("<dB", reward, flags), digest)
+def _seal(number: int, reward: float, flags: int, full: bool) -> int:
+    return zlib.crc32(struct.pack("<dB", reward, flags), number) & ~FULL_BIT | full

@@ -22,7 +22,8 @@ BEFORE_RESET = -1
 
 TERMINATED_BIT, TRUNCATED_BIT = 1, 2
 
-RowDigest = Callable[[Any, float, int], int]
+RowDigest = Callable[[Any, float, int, int], int]
+"""The digest of (observation, reward, flags), of the same kind as a fourth one."""
 
 
 class DiffersError(Exception):
@@ -62,9 +63,7 @@ class Replay:
         digests = memoryview(order.digests).cast("I")
         pending = deque(order.calls)
         self._call_up_to(pending, BEFORE_RESET)
-        first = self._begin(beginning)
-        if first is not None:
-            _compare(first, digests[0], beginning.length)
+        self._begin(beginning, digests[0])
         length, total, over = beginning.length, beginning.total, False
         for k in range(order.steps):
             self._call_up_to(pending, length)
@@ -72,23 +71,27 @@ class Replay:
             obs, reward, terminated, truncated, _ = self.env.step(self.codec.decode(row))
             reward, over = float(reward), bool(terminated) or bool(truncated)
             length, total = length + 1, total + reward
-            _compare(self.digest_of(obs, reward, flags_of(terminated, truncated)), digests[k + 1], length)
+            self._compare(obs, reward, flags_of(terminated, truncated), digests[k + 1], length)
             self.progress(length)
         self._call_up_to(pending, length)
         return Arrived(length, total, over)
 
-    def _begin(self, beginning: Beginning) -> int | None:
-        """Reset or load; returns the first row's digest where there is one."""
+    def _begin(self, beginning: Beginning, digest: int) -> None:
+        """Reset and compare the first row, or load a snapshot, which has none."""
         if beginning.state is not None:
             if self.snapshotter is None:
                 raise RuntimeError("a snapshot was taken of this environment, but it can no longer load one")
             self.snapshotter.load(beginning.state)
-            return None
+            return
         if beginning.rng is not None:
             rng.restore(self.env, beginning.rng)
         asked = beginning.seed is not None or beginning.options is not None
         answer = self.env.reset(seed=beginning.seed, options=beginning.options) if asked else self.env.reset()
-        return self.digest_of(answer[0], 0.0, 0)
+        self._compare(answer[0], 0.0, 0, digest, beginning.length)
+
+    def _compare(self, obs: Any, reward: float, flags: int, digest: int, step: int) -> None:
+        if self.digest_of(obs, reward, flags, digest) != digest:
+            raise DiffersError(step)
 
     def _call_up_to(self, pending: deque[tuple[int, CallRequest]], step: int) -> None:
         while pending and pending[0][0] <= step:
@@ -98,8 +101,3 @@ class Replay:
 def flags_of(terminated: Any, truncated: Any) -> int:
     """Both flags as one number, as it goes into a digest."""
     return (TERMINATED_BIT if terminated else 0) | (TRUNCATED_BIT if truncated else 0)
-
-
-def _compare(digest: int, expected: int, step: int) -> None:
-    if digest != expected:
-        raise DiffersError(step)

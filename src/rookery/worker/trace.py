@@ -19,7 +19,7 @@ from rookery.spec.phase import Attention
 from rookery.transport.control import Control
 from rookery.transport.mailbox import STATE, Mailbox
 from rookery.worker import rng
-from rookery.worker.digest import digest_functions
+from rookery.worker.digest import digest_functions, is_full
 from rookery.worker.saver import Saver
 
 
@@ -35,25 +35,25 @@ class Trace:
 
     def seal(self, objects: Mapping[str, Any], reward: float, flags: int) -> None:
         """Digest the row as it lies in the slab."""
-        self._control.digest[self._index] = self._digest(self._rows.values(), objects, reward, flags)
+        self._control.digest[self._index] = self._digest(self._rows.values(), objects, reward, flags, full=True)
 
-    def digest_of(self, obs: Any, reward: float, flags: int, check: str) -> int:
-        """The digest a row would have, without writing the row."""
+    def digest_of(self, obs: Any, reward: float, flags: int, like: int, check: str) -> int:
+        """The digest a row would have, without writing the row; of the same kind as ``like``."""
         arrays, objects = [], {}
         for leaf, value in split(self._data.observation, obs):
             if leaf.dtype is None:
                 objects[leaf.name] = value
             else:
                 arrays.append(np.asarray(checked_leaf(leaf, value, check), dtype=leaf.dtype))
-        return self._digest(arrays, objects, reward, flags)
+        return self._digest(arrays, objects, reward, flags, is_full(like))
 
-    def _digest(self, arrays: Any, objects: Mapping[str, Any], reward: float, flags: int) -> int:
-        digest = 0
+    def _digest(self, arrays: Any, objects: Mapping[str, Any], reward: float, flags: int, full: bool) -> int:
+        number = 0
         for array in arrays:
-            digest = self._of_bytes(np.ascontiguousarray(array).reshape(-1).view(np.uint8), digest)
+            number = self._of_bytes(np.ascontiguousarray(array).reshape(-1).view(np.uint8), number, full)
         if objects:
-            digest = self._of_bytes(cloudpickle.dumps(dict(objects)), digest)
-        return self._seal(digest, reward, flags)
+            number = self._of_bytes(cloudpickle.dumps(dict(objects)), number, full)
+        return self._seal(number, reward, flags, full)
 
     def record_rng(self, env: Any) -> None:
         """Remember with which generator the next episode begins; the present one's record stays beside it."""
