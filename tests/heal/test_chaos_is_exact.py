@@ -1,6 +1,9 @@
 """Murdered at random moments in random ways, every game gives the rows of the undisturbed run.
 
-The whole cross of games, workers and start methods takes hours: ``ROOKERY_FULL_CHAOS=1 pytest tests/heal``.
+The whole cross of games, workers and start methods takes hours::
+
+    ROOKERY_FULL_CHAOS=1 python -m pytest tests/heal/test_chaos_is_exact.py -k undisturbed -o faulthandler_timeout=0
+
 Without it each game, each number of workers and each start method has its turn in a shorter run.
 """
 
