@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from journal_twins import TWINS, Desk, digests_of
 
 from rookery.pool.journal import CALLS_LIMIT, Journal
+from rookery.pool.notes import CHUNK
 from rookery.spec.call import CallRequest
 from rookery.spec.seeds import episode_seed
 from rookery.transport.control import Control, control_layout
@@ -93,7 +94,7 @@ def test_an_ending_under_way_is_undone_with_its_episode(tmp_path, monkeypatch, t
     assert (order.beginning.seed, desk.actions_of(order), digests_of(order)) == (7, [3], [100, 101])
 
 
-@pytest.mark.parametrize("steps", [1023, 1024, 1025, 3000])
+@pytest.mark.parametrize("steps", [CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 1000])
 def test_long_episodes_are_kept_whole(desk, steps):
     desk.begin()
     actions = np.random.default_rng(1).integers(0, 4, steps).tolist()
@@ -114,17 +115,17 @@ def test_a_hundred_thousand_steps_of_one_discrete_action_cost_less_than_a_megaby
 
 
 def test_very_long_episodes_go_to_a_file_and_come_back_whole(tmp_path, monkeypatch, twin):
-    monkeypatch.setattr("rookery.pool.shelf.MEMORY_BYTES", 8192)
+    monkeypatch.setattr("rookery.pool.shelf.MEMORY_BYTES", CHUNK * 5)
     desk = Desk(tmp_path, monkeypatch, twin)
     desk.begin()
-    actions = np.random.default_rng(2).integers(0, 4, 6000).tolist()
+    actions = np.random.default_rng(2).integers(0, 4, 2 * CHUNK + 500).tolist()
     play(desk, actions)
     (spilled,) = [path for path in (tmp_path / "journal").iterdir() if path.name == "slot-0.journal"]
-    assert spilled.stat().st_size > 8192
+    assert spilled.stat().st_size == CHUNK * 5
     assert desk.actions_of(desk.journal.order(0, is_open=False)) == actions
     desk.answer_reset()
-    play(desk, [1] * 1100)
-    assert desk.actions_of(desk.journal.order(0, is_open=False)) == [1] * 1100
+    play(desk, [1] * (CHUNK + 100))
+    assert desk.actions_of(desk.journal.order(0, is_open=False)) == [1] * (CHUNK + 100)
 
 
 SPACES = {
@@ -213,10 +214,10 @@ def test_a_snapshot_that_did_not_help_gives_way_to_the_one_before_and_then_to_th
 def test_only_two_snapshots_and_the_actions_since_the_older_are_kept(desk):
     desk.begin()
     for _ in range(5):
-        play(desk, [1] * 1024)
+        play(desk, [1] * CHUNK)
         snapshot(desk, b"s")
-    assert desk.journal._shelves[0].memory_bytes <= 2 * 1024 * 5
-    assert desk.journal.order(0, False, 1).steps == 1024
+    assert desk.journal._shelves[0].memory_bytes <= 2 * CHUNK * 5
+    assert desk.journal.order(0, False, 1).steps == CHUNK
 
 
 def test_a_snapshot_of_an_earlier_episode_is_never_used(desk):
@@ -330,3 +331,14 @@ def test_an_unseeded_reset_of_a_seeded_run_is_the_next_episode_of_that_run(desk)
     assert desk.begin(0, None) == episode_seed(7, 0, 2)
     assert desk.begin(0, 9) == 9
     assert desk.begin(0, None) == episode_seed(9, 0, 1)
+
+
+def test_notes_taken_while_workers_work_are_those_from_before(desk):
+    desk.begin()
+    play(desk, [3])
+    desk.lone[...] = [2, 0, 0]
+    desk.journal.notes.hold_all()
+    desk.answer(0)  # a quick worker
+    desk.journal.notes.note_held()
+    order = desk.journal.order(0, is_open=True)
+    assert (desk.actions_of(order), digests_of(order)) == ([3], [100, 101])

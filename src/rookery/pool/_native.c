@@ -1,13 +1,14 @@
 /* Notes of requests about to be posted: each action as few bytes, with the digest of the row it answers.
  *
  * Twin of notes.PyNotes and equal in behaviour; test_notes.py runs the same tests over both. Reads only what workers have
- * published: it is called while the slots' groups are idle, so none of the control words moves meanwhile.
+ * published: words that workers write are read, or copied by hold_all, while the slots' groups are idle.
  */
 #define PY_SSIZE_T_CLEAN
 #define NPY_NO_DEPRECATED_API NPY_1_23_API_VERSION
 #include <Python.h>
 #include <numpy/arrayobject.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { STEP = 1, AUTORESET = 2, MAX_BUFFERS = 12 };
@@ -19,6 +20,9 @@ typedef struct {
     int64_t *begun, *episode, *count, *base;
     uint8_t *ended, *pending, *blind, *actions;
     uint32_t *digest, *seen, *digests;
+    int64_t *held_begun;   /* copies of the three words that workers write, for notes taken while they work */
+    uint32_t *held_digest;
+    uint8_t *held_ended;
     char *rows;
     Py_ssize_t slots, chunk, width, row_bytes;
     int narrow, item_bytes, next_step;
@@ -58,12 +62,19 @@ static int Notes_init(Notes *self, PyObject *args, PyObject *kwds) {
     if (!self->chunk) { PyErr_SetString(PyExc_ValueError, "there are no slots to take notes of"); return -1; }
     self->width = action_bytes / self->slots / self->chunk;
     self->row_bytes = row_bytes / self->slots;
+    self->held_begun = calloc((size_t)self->slots, sizeof(int64_t));
+    self->held_digest = calloc((size_t)self->slots, sizeof(uint32_t));
+    self->held_ended = calloc((size_t)self->slots, 1);
+    if (!self->held_begun || !self->held_digest || !self->held_ended) { PyErr_NoMemory(); return -1; }
     self->full = Py_NewRef(full);
     return 0;
 }
 
 static void Notes_dealloc(Notes *self) {
     for (int i = 0; i < self->held; i++) PyBuffer_Release(&self->buffers[i]);
+    free(self->held_begun);
+    free(self->held_digest);
+    free(self->held_ended);
     Py_XDECREF(self->full);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -88,19 +99,19 @@ static void write_action(Notes *self, Py_ssize_t s, Py_ssize_t place) {
     memcpy(into, &small, (size_t)self->narrow);           /* little-endian: the low bytes come first */
 }
 
-static int note_one(Notes *self, Py_ssize_t s) {
-    if (self->episode[s] != self->begun[s]) {
-        self->episode[s] = self->begun[s];
+static int note_one(Notes *self, Py_ssize_t s, int64_t begun, uint32_t digest, uint8_t ended) {
+    if (self->episode[s] != begun) {
+        self->episode[s] = begun;
         self->count[s] = self->base[s] = 0;
         self->blind[s] = 0;
     }
-    self->seen[s] = self->digest[s];
-    if (self->next_step && self->ended[s]) { self->pending[s] = AUTORESET; return 0; }
+    self->seen[s] = digest;
+    if (self->next_step && ended) { self->pending[s] = AUTORESET; return 0; }
     self->pending[s] = STEP;
     Py_ssize_t place = (Py_ssize_t)(self->count[s] - self->base[s]);
     if (place < 0 || place >= self->chunk) { PyErr_Format(PyExc_IndexError, "slot %zd has no room for a note", s); return -1; }
     write_action(self, s, place);
-    self->digests[s * self->chunk + place] = self->seen[s];
+    self->digests[s * self->chunk + place] = digest;
     self->count[s]++;
     if (place + 1 < self->chunk) return 0;
     PyObject *done = PyObject_CallFunction(self->full, "n", s);
@@ -110,7 +121,20 @@ static int note_one(Notes *self, Py_ssize_t s) {
 
 static PyObject *Notes_note_all(Notes *self, PyObject *noargs) {
     for (Py_ssize_t s = 0; s < self->slots; s++)
-        if (note_one(self, s) < 0) return NULL;
+        if (note_one(self, s, self->begun[s], self->digest[s], self->ended[s]) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *Notes_hold_all(Notes *self, PyObject *noargs) {
+    memcpy(self->held_begun, self->begun, (size_t)self->slots * sizeof(int64_t));
+    memcpy(self->held_digest, self->digest, (size_t)self->slots * sizeof(uint32_t));
+    memcpy(self->held_ended, self->ended, (size_t)self->slots);
+    Py_RETURN_NONE;
+}
+
+static PyObject *Notes_note_held(Notes *self, PyObject *noargs) {
+    for (Py_ssize_t s = 0; s < self->slots; s++)
+        if (note_one(self, s, self->held_begun[s], self->held_digest[s], self->held_ended[s]) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -121,7 +145,8 @@ static PyObject *Notes_note(Notes *self, PyObject *slots) {
     for (Py_ssize_t i = 0; i < PyArray_SIZE(array); i++) {
         int outside = numbers[i] < 0 || numbers[i] >= self->slots;
         if (outside) PyErr_Format(PyExc_IndexError, "slot %lld of %zd", (long long)numbers[i], self->slots);
-        if (outside || note_one(self, (Py_ssize_t)numbers[i]) < 0) { Py_DECREF(array); return NULL; }
+        Py_ssize_t s = (Py_ssize_t)numbers[i];
+        if (outside || note_one(self, s, self->begun[s], self->digest[s], self->ended[s]) < 0) { Py_DECREF(array); return NULL; }
     }
     Py_DECREF(array);
     Py_RETURN_NONE;
@@ -129,6 +154,8 @@ static PyObject *Notes_note(Notes *self, PyObject *slots) {
 
 static PyMethodDef Notes_methods[] = {
     {"note_all", (PyCFunction)Notes_note_all, METH_NOARGS, "Every slot is about to be stepped."},
+    {"hold_all", (PyCFunction)Notes_hold_all, METH_NOARGS, "Copy what workers are about to write over."},
+    {"note_held", (PyCFunction)Notes_note_held, METH_NOARGS, "Every slot was stepped: note from what was held."},
     {"note", (PyCFunction)Notes_note, METH_O, "These slots are about to be stepped."},
     {NULL, NULL, 0, NULL}};
 

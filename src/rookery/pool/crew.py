@@ -182,6 +182,7 @@ class Crew:
         member.went_ns = member.spawned_ns
         # It waits and writes nothing; from here on it has a deadline, also if it should never wake up.
         self._wiring.control.since_ns[member.line, 0] = member.spawned_ns
+        self._wiring.control.from_worker[member.line, FROM_SLOT] = 0
         self._wiring.control.from_worker[member.line, FROM_PHASE] = int(Phase.RESTORE)
         self._emit(events.SpareStepped(**self._about(member)))
         self._tell_groups(member)

@@ -43,8 +43,9 @@ class Healer:
         """The slot's environment is gone. Whether it will be brought back; the order is written then."""
         if not self.heals:
             return False
-        if self._journal.cannot(slot):
-            self._fail(slot, "cannot", self._journal.undone(slot, is_open)[1], self._journal.cannot(slot))
+        why_not = self._journal.cannot(slot)
+        if why_not:
+            self._fail(slot, "cannot", int(self._control.running_length[slot]), why_not)
             return False
         wound = self._wounds.suffer(slot, self._journal.undone(slot, is_open), fault, self._clock.now_ns())
         reason = verdict(wound)

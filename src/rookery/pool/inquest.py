@@ -64,6 +64,8 @@ class Inquest:
             phase, culprit = hung.phase, hung.slot
         else:
             phase, culprit = Phase(int(line[FROM_PHASE])), int(line[FROM_SLOT]) - 1 if line[FROM_SLOT] else None
+        if culprit is not None and culprit >= self._wiring.slots:
+            culprit = None  # a spare that had not taken its seat
         seed, action = self._describe(culprit) if culprit is not None else (None, None)
         slots = tuple(s for s in member.slots if s not in self._quarantined)
         return evidence.Scene(

@@ -18,8 +18,11 @@ from rookery.spec.codec import ActionCodec
 from rookery.transport.control import Control
 from rookery.transport.native import native_module
 
-CHUNK = 1024
-"""Actions per slot that lie in place; older ones are packed away, which costs a few microseconds per chunk."""
+CHUNK = 4096 + 16
+"""Actions per slot that lie in place; older ones are packed away, which costs a few microseconds per chunk.
+
+No power of two: the newest entries of many slots would else compete for the same few lines of the cache.
+"""
 
 NOTHING, STEP, AUTORESET = 0, 1, 2
 """What the request under way asks of a slot, as far as the journal is concerned."""
@@ -75,6 +78,14 @@ class Notes(Protocol):
         """These slots are about to be stepped."""
         ...
 
+    def hold_all(self) -> None:
+        """Every slot is about to be stepped: copy what workers will write over, and note it while they work."""
+        ...
+
+    def note_held(self) -> None:
+        """Note what was held."""
+        ...
+
 
 class PyNotes:
     """Notes in pure Python."""
@@ -110,6 +121,13 @@ class PyNotes:
             sheets.pending[slots[ended]] = AUTORESET
             slots = slots[~ended]
         self._write(slots)
+
+    def hold_all(self) -> None:
+        """Note at once: the pure-Python path has no exchange that could do it later."""
+        self.note_all()
+
+    def note_held(self) -> None:
+        """Nothing is left to note."""
 
     def _write(self, slots: npt.NDArray[np.int64]) -> None:
         sheets, codec = self._sheets, self._codec

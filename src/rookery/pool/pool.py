@@ -115,7 +115,10 @@ class Pool:
         swift = self._plan.is_synchronous and not self._disabled and isinstance(self._clock, SystemClock)
         swift = swift and self._writer.plain is not None
         self._swift = getattr(self._caller, "exchange_all", None) if swift else None
-        self._note_all = self._journal.notes.note_all if self._journal.notes is not None else None
+        notes = self._journal.notes
+        self._note_all = notes.note_all if notes is not None else None
+        self._hold_notes = notes.hold_all if notes is not None else None
+        self._note_held = notes.note_held if notes is not None else None
         self._receiver = Receiver(
             self._plan,
             self._caller,
@@ -201,7 +204,13 @@ class Pool:
         if self._swift is not None and self._begun and not self._closed and not self._minder.careful:
             minder = self._minder
             attention = self._swift(
-                actions, self._writer.plain, self._note_all, minder.sent_ns, TICK_NS, minder.next_tick
+                actions,
+                self._writer.plain,
+                self._hold_notes,
+                self._note_held,
+                minder.sent_ns,
+                TICK_NS,
+                minder.next_tick,
             )
             if attention == ALREADY_SENT:
                 return self.recv()

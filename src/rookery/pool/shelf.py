@@ -23,12 +23,16 @@ class Chunk:
 
 
 class Shelf:
-    """Chunks of the present episode; those of an earlier one are dropped when the first of a new one comes."""
+    """Chunks of the present episode; those of an earlier one are dropped when the first of a new one comes.
+
+    ``memory_bytes`` is what is held in memory.
+    """
 
     def __init__(self, width: int, path: Path) -> None:
         self._width, self._path = width, path
         self._episode = -1
         self._chunks: deque[Chunk] = deque()
+        self.memory_bytes = 0
 
     def put(self, episode: int, start: int, actions: bytes, digests: bytes) -> None:
         """Pack away one chunk."""
@@ -37,6 +41,7 @@ class Shelf:
             self._episode = episode
         stop = start + len(digests) // DIGEST_BYTES
         self._chunks.append(Chunk(start, stop, actions + digests))
+        self.memory_bytes += len(actions) + len(digests)
         while self.memory_bytes > MEMORY_BYTES:
             self._spill(next(chunk for chunk in self._chunks if chunk.body is not None))
 
@@ -56,18 +61,13 @@ class Shelf:
     def forget_before(self, step: int) -> None:
         """Entries before this step are not needed any more."""
         while self._chunks and self._chunks[0].stop <= step:
-            self._chunks.popleft()
-
-    @property
-    def memory_bytes(self) -> int:
-        """Bytes held in memory."""
-        return sum(len(chunk.body) for chunk in self._chunks if chunk.body is not None)
+            self.memory_bytes -= len(self._chunks.popleft().body or b"")
 
     def _spill(self, chunk: Chunk) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._path.open("ab") as file:
             chunk.offset = file.tell()
-            file.write(chunk.body or b"")
+            self.memory_bytes -= file.write(chunk.body or b"")
         chunk.body = None
 
     def _body(self, chunk: Chunk) -> bytes:
@@ -79,4 +79,5 @@ class Shelf:
 
     def _drop_all(self) -> None:
         self._chunks.clear()
+        self.memory_bytes = 0
         self._path.unlink(missing_ok=True)

@@ -237,29 +237,34 @@ static int same_layout(PyArrayObject *a, PyArrayObject *b) {
     return PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISNOTSWAPPED(a) && PyArray_IS_C_CONTIGUOUS(b) && PyArray_ISNOTSWAPPED(b);
 }
 
-/* exchange_all(actions, rows, note, sent_ns, timeout_ns, until_ns): the whole common step of a synchronous pool in one
- * call. ``note`` (or None) writes the journal: called when the actions are in their rows and nothing is sent yet.
+static int called(PyObject *callable) {
+    if (callable == Py_None) return 0;
+    PyObject *done = PyObject_CallNoArgs(callable);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+/* exchange_all(actions, rows, hold, note, sent_ns, timeout_ns, until_ns): the whole common step of a synchronous pool in
+ * one call. ``hold`` and ``note`` (or None) write the journal: the first is called before anything is sent, the second
+ * while the workers are busy.
  * -> attention bits once every group has answered; -2 if actions are not plainly rows (nothing was sent); -1 if it was
  * sent and is not complete, or if it is time to look after the workers (go on with wait and collect). */
 static PyObject *Caller_exchange_all(Caller *self, PyObject *const *args, Py_ssize_t nargs) {
-    if (nargs != 6 || !PyArray_Check(args[1]) || !PyArray_Check(args[3])) {
-        PyErr_SetString(PyExc_TypeError, "exchange_all(actions, rows, note, sent_ns, timeout_ns, until_ns)");
+    if (nargs != 7 || !PyArray_Check(args[1]) || !PyArray_Check(args[4])) {
+        PyErr_SetString(PyExc_TypeError, "exchange_all(actions, rows, hold, note, sent_ns, timeout_ns, until_ns)");
         return NULL;
     }
-    PyArrayObject *rows = (PyArrayObject *)args[1], *sent = (PyArrayObject *)args[3];
+    PyArrayObject *rows = (PyArrayObject *)args[1], *sent = (PyArrayObject *)args[4];
     if (!PyArray_CheckExact(args[0]) || self->inflight_count || !same_layout((PyArrayObject *)args[0], rows))
         return PyLong_FromLong(-2);
-    int64_t timeout_ns = PyLong_AsLongLong(args[4]), until_ns = PyLong_AsLongLong(args[5]);
+    int64_t timeout_ns = PyLong_AsLongLong(args[5]), until_ns = PyLong_AsLongLong(args[6]);
     if (PyErr_Occurred()) return NULL;
     memcpy(PyArray_DATA(rows), PyArray_DATA((PyArrayObject *)args[0]), (size_t)PyArray_NBYTES(rows));
-    if (args[2] != Py_None) {
-        PyObject *noted = PyObject_CallNoArgs(args[2]);
-        if (!noted) return NULL;
-        Py_DECREF(noted);
-    }
+    if (called(args[2]) < 0) return NULL;
     int64_t now = (int64_t)monotonic_ns(), *times = PyArray_DATA(sent);
     for (Py_ssize_t g = 0; g < self->groups && g < PyArray_SIZE(sent); g++) times[g] = now;
     Py_DECREF(Caller_post_all(self, NULL));
+    if (called(args[3]) < 0) return NULL;
     Py_ssize_t ready;
     Py_BEGIN_ALLOW_THREADS
     ready = wait_ready(self, self->groups, timeout_ns);
