@@ -57,6 +57,8 @@ class Cell:
 
 
 ROOKERY = Entry("rookery", "rookery", "Rookery Pool")
+STREAM = Entry("rookery", "rookery", "Rookery Pool, first reset seeded as the others do", {"seed_episodes": False})
+SEEDED = Entry("rookery_seeded", "rookery", "Rookery Pool, every episode seeded (default)")
 ROOKERY_VECTOR = Entry("rookery_vector", "rookery_vector", "Rookery VectorEnv")
 GYM_ASYNC = Entry("gymnasium_async", "gymnasium_async", "Gymnasium AsyncVectorEnv")
 GYM_SYNC = Entry("gymnasium_sync", "gymnasium_sync", "Gymnasium SyncVectorEnv")
@@ -87,11 +89,11 @@ def envpool_first(batch: int) -> Entry:
 CELLS = (
     Cell(
         "cartpole", 8,
-        (ROOKERY, ROOKERY_VECTOR, GYM_ASYNC, GYM_SYNC, SB3_DUMMY, SB3_SUBPROC, TIANSHOU, ENVPOOL),
+        (STREAM, SEEDED, ROOKERY_VECTOR, GYM_ASYNC, GYM_SYNC, SB3_DUMMY, SB3_SUBPROC, TIANSHOU, ENVPOOL),
         limit="cartpole", quick=True,
     ),
-    Cell("cartpole", 32, (ROOKERY, GYM_ASYNC, GYM_SYNC, ENVPOOL), limit="cartpole"),
-    Cell("cartpole", 128, (ROOKERY, GYM_ASYNC, GYM_SYNC, SB3_DUMMY, ENVPOOL, envpool_first(64)), limit="cartpole"),
+    Cell("cartpole", 32, (STREAM, SEEDED, GYM_ASYNC, GYM_SYNC, ENVPOOL), limit="cartpole"),
+    Cell("cartpole", 128, (STREAM, SEEDED, GYM_ASYNC, GYM_SYNC, SB3_DUMMY, ENVPOOL, envpool_first(64)), limit="cartpole"),
     Cell(
         "burn", 8, (ROOKERY, first_ready(8, 2), GYM_ASYNC, SB3_SUBPROC, TIANSHOU, tianshou_first(4)),
         limit="burn", quick=True,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from alone import Alone
+from healing import Price, Recovery, median_ms
 from rounds import Measured
 
 Value = Callable[["Findings"], float | None]
@@ -19,6 +20,8 @@ class Findings:
     cells: Sequence[Measured]
     rookery: Alone
     peer: Alone
+    prices: Sequence[Price]
+    recoveries: Sequence[Recovery]
 
     def cell(self, name: str) -> Measured | None:
         """A cell by its name, if it was part of the run."""
@@ -92,6 +95,20 @@ def step_us(cell: str) -> Value:
     return value
 
 
+def _dearest(findings: Findings) -> float | None:
+    """The lowest median of all workloads: the floor holds only if every one keeps it."""
+    return min((statistics.median(price.ratios) for price in findings.prices), default=None)
+
+
+def recovery(what: str) -> Value:
+    """Median milliseconds of one kind of recovery."""
+
+    def value(findings: Findings) -> float | None:
+        return next((median_ms(one) for one in findings.recoveries if one.what == what), None)
+
+    return value
+
+
 def _start_s(findings: Findings) -> float | None:
     return statistics.median(findings.rookery.start_s) if findings.rookery.start_s else None
 
@@ -118,6 +135,10 @@ FLOORS = (
     Floor("idle pool of 8 CartPole slots", 0.02, False, _idle_cores, " cores"),
     Floor("start of 8 CartPole slots", 0.6, False, _start_s, " s"),
     Floor("memory per added CartPole slot, 2 workers", 0.2, False, _slot_mb, " MB"),
+    Floor("heal, of cut, the dearest workload", 0.98, True, _dearest),
+    Floor("recovery, CartPole, forkserver", 100, False, recovery("CartPole, forkserver"), " ms"),
+    Floor("recovery, Pong, snapshots", 400, False, recovery("Pong, snapshots"), " ms"),
+    Floor("recovery, Pong, snapshots and a spare", 60, False, recovery("Pong, snapshots and a spare"), " ms"),
 )
 
 

@@ -8,6 +8,7 @@ from importlib import metadata
 
 from alone import Alone
 from floors import Findings, Verdict
+from healing import Price, Recovery
 from rounds import Measured, Track
 
 PACKAGES = ("rookery", "gymnasium", "stable-baselines3", "tianshou", "envpool", "ale-py", "torch", "numpy")
@@ -30,6 +31,10 @@ METHOD = """\
 - Random actions from a table made beforehand. Only true steps count: where a batch row holds a reset, it is not a step.
 - Costs of the burn are CPU time of the thread. Heavy-tail costs come from shuffled decks of 100 steps.
 - Systems have the settings their users get; a row says otherwise. Everything is confined to two cores.
+- Peers seed the first reset only. Rookery's default, a seed for every episode, costs about 20 us an episode and has a
+  row of its own where episodes are short; every other row does the same work.
+- The price of healing is measured in one process: two pools, one with `on_fault="heal"`, one with `"cut"`, take turns
+  in short windows, and each pair gives one ratio.
 - "start" is from the system's import to its first observations; PSS is of its whole process tree, after half a second.
 - EnvPool steps its own C++ version of a game, so a ratio to these bare loops would mean nothing.
 - "others" is what processes that are not part of the benchmark used, "steal" what the host took, both in cores (worst
@@ -53,6 +58,10 @@ def render(
         *(cell_section(measured) for measured in findings.cells),
         "## Start, idle, memory (8 CartPole slots)",
         alone_table([findings.rookery, findings.peer]),
+        "## Healing: its price while nothing breaks",
+        prices_table(findings.prices),
+        "## Healing: from a worker's death until its slots are back (8 slots, 2 workers)",
+        recoveries_table(findings.recoveries),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -94,6 +103,35 @@ def alone_table(systems: Iterable[Alone]) -> str:
         )  # fmt: skip
     head = ("system", "start s", "(spread)", "idle cores", "(spread)", "MB per added slot")
     return _table(head, "lrrrrr", rows)
+
+
+def prices_table(prices: Iterable[Price]) -> str:
+    """Steps per second with ``on_fault="heal"`` in units of those with ``"cut"``, the same pools taking turns."""
+    rows = [
+        (price.cell, price.entry, *_spread(price.ratios, ".3f"), _quartiles(price.ratios), str(len(price.ratios)))
+        for price in prices
+    ]
+    return _table(("workload", "mode", "heal / cut", "(spread)", "quartiles", "pairs"), "llrrrr", rows)
+
+
+def recoveries_table(recoveries: Iterable[Recovery]) -> str:
+    """Milliseconds, slot by slot."""
+    rows = [
+        (
+            one.what,
+            *_spread([1e3 * s for s in one.seconds], ".0f"),
+            f"{statistics.mean(one.replayed):.0f}",
+            str(len(one.seconds)),
+        )
+        for one in recoveries
+        if one.seconds
+    ]
+    return _table(("what", "ms", "(spread)", "steps replayed", "slots healed"), "lrrrr", rows)
+
+
+def _quartiles(values: Sequence[float]) -> str:
+    low, _, high = statistics.quantiles(values, n=4)
+    return f"{low:.3f} to {high:.3f}"
 
 
 def _limit_row(measured: Measured) -> tuple[str, ...]:

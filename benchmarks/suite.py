@@ -13,6 +13,7 @@ from pathlib import Path
 
 import alone
 import floors
+import healing
 import procfs
 import report
 from cells import CELLS, Cell
@@ -70,7 +71,11 @@ def _measure_all(cells: list[Cell], rounds: int, window_s: float) -> floors.Find
         _say(f"{cell.name} ({number}/{len(cells)})")
         measured.append(measure(cell, rounds, window_s * cell.stretch, _say))
         _summarise(measured[-1])
-    return floors.Findings(measured, ours, peer)
+    _say("price of healing, recovery")
+    quick = window_s < 1
+    prices = healing.prices(cells, 2 if quick else healing.PAIRS, healing.WINDOW_S)
+    recoveries = healing.recoveries(2 if quick else healing.KILLS)
+    return floors.Findings(measured, ours, peer, prices, recoveries)
 
 
 def _summarise(measured: Measured) -> None:

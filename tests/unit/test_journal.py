@@ -9,6 +9,7 @@ from journal_twins import TWINS, Desk, digests_of
 
 from rookery.pool.journal import CALLS_LIMIT, Journal
 from rookery.pool.notes import CHUNK
+from rookery.pool.shelf import LEAST_BYTES, MEMORY_BYTES, share_bytes
 from rookery.spec.call import CallRequest
 from rookery.spec.seeds import episode_seed
 from rookery.transport.control import Control, control_layout
@@ -114,14 +115,19 @@ def test_a_hundred_thousand_steps_of_one_discrete_action_cost_less_than_a_megaby
     assert shelf.memory_bytes + sheets.actions.nbytes + sheets.digests.nbytes < 1_000_000
 
 
+@pytest.mark.parametrize("slots", [1, 8, 10_000])
+def test_the_memory_of_all_journals_together_is_bounded(slots):
+    assert slots * share_bytes(slots) <= max(MEMORY_BYTES, slots * LEAST_BYTES)
+
+
 def test_very_long_episodes_go_to_a_file_and_come_back_whole(tmp_path, monkeypatch, twin):
-    monkeypatch.setattr("rookery.pool.shelf.MEMORY_BYTES", CHUNK * 5)
+    monkeypatch.setattr("rookery.pool.journal.share_bytes", lambda slots: CHUNK * 5)
     desk = Desk(tmp_path, monkeypatch, twin)
     desk.begin()
     actions = np.random.default_rng(2).integers(0, 4, 2 * CHUNK + 500).tolist()
     play(desk, actions)
     (spilled,) = [path for path in (tmp_path / "journal").iterdir() if path.name == "slot-0.journal"]
-    assert spilled.stat().st_size == CHUNK * 5
+    assert spilled.stat().st_size == 2 * CHUNK * 5
     assert desk.actions_of(desk.journal.order(0, is_open=False)) == actions
     desk.answer_reset()
     play(desk, [1] * (CHUNK + 100))

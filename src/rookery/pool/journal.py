@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rookery.pool.notes import NOTHING, STEP, Notes, Sheets, make_notes
-from rookery.pool.shelf import DIGEST_BYTES, Shelf
+from rookery.pool.shelf import DIGEST_BYTES, Shelf, share_bytes
 from rookery.spec.call import CallRequest
 from rookery.spec.codec import ActionCodec
 from rookery.spec.restore import Beginning, Restore
@@ -81,7 +81,8 @@ class Journal:
             return
         slots = len(self._pages)
         self._sheets = Sheets.blank(slots, codec.width)
-        self._shelves = [Shelf(codec.width, spill_dir / f"slot-{slot}.journal") for slot in range(slots)]
+        share = share_bytes(slots)
+        self._shelves = [Shelf(codec.width, spill_dir / f"slot-{slot}.journal", share) for slot in range(slots)]
         pack = partial(_pack, self._sheets, self._shelves)  # no method: the notes must not hold the journal
         self.notes = make_notes(control, self._sheets, codec, arrays, next_step, pack)
 

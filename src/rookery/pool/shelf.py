@@ -8,8 +8,16 @@ from pathlib import Path
 
 DIGEST_BYTES = 4
 
-MEMORY_BYTES = 4 << 20
-"""Chunks of one slot beyond this go to its file."""
+MEMORY_BYTES = 64 << 20
+"""Chunks of all slots together that are held in memory; a slot beyond its share of this goes to its file."""
+
+LEAST_BYTES = 256 << 10
+"""A slot's share is never smaller: a file is opened seldom."""
+
+
+def share_bytes(slots: int) -> int:
+    """What one of so many slots may hold in memory."""
+    return max(MEMORY_BYTES // slots, LEAST_BYTES)
 
 
 @dataclass
@@ -28,8 +36,8 @@ class Shelf:
     ``memory_bytes`` is what is held in memory.
     """
 
-    def __init__(self, width: int, path: Path) -> None:
-        self._width, self._path = width, path
+    def __init__(self, width: int, path: Path, memory_limit: int) -> None:
+        self._width, self._path, self._memory_limit = width, path, memory_limit
         self._episode = -1
         self._chunks: deque[Chunk] = deque()
         self.memory_bytes = 0
@@ -42,8 +50,8 @@ class Shelf:
         stop = start + len(digests) // DIGEST_BYTES
         self._chunks.append(Chunk(start, stop, actions + digests))
         self.memory_bytes += len(actions) + len(digests)
-        while self.memory_bytes > MEMORY_BYTES:
-            self._spill(next(chunk for chunk in self._chunks if chunk.body is not None))
+        if self.memory_bytes > self._memory_limit:
+            self._spill()
 
     def get(self, episode: int, start: int, stop: int) -> tuple[bytes, bytes]:
         """Actions and digests of these entries."""
@@ -63,12 +71,16 @@ class Shelf:
         while self._chunks and self._chunks[0].stop <= step:
             self.memory_bytes -= len(self._chunks.popleft().body or b"")
 
-    def _spill(self, chunk: Chunk) -> None:
+    def _spill(self) -> None:
+        """Everything goes to the file at once: opening it costs more than writing."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._path.open("ab") as file:
-            chunk.offset = file.tell()
-            self.memory_bytes -= file.write(chunk.body or b"")
-        chunk.body = None
+            for chunk in self._chunks:
+                if chunk.body is not None:
+                    chunk.offset = file.tell()
+                    file.write(chunk.body)
+                    chunk.body = None
+        self.memory_bytes = 0
 
     def _body(self, chunk: Chunk) -> bytes:
         if chunk.body is not None:

@@ -1,0 +1,127 @@
+"""What healing costs while nothing breaks, and how long it takes when something does.
+
+The price is a ratio of a few percent, so both pools live in one process and take turns in short windows: whatever the
+machine does to one it does to the other.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import rookery
+from cells import CELLS, Cell, Entry
+from rookery.events import SlotHealed
+from systems import Rookery
+
+PAIRS = 30
+WINDOW_S = 0.2
+LOOKS = 8
+"""Batches between two looks at the clock."""
+
+KILLS = 16
+CALM_STEPS = 40
+"""Steps between two kills; longer than the shortest interval between snapshots."""
+
+
+@dataclass
+class Price:
+    """Steps per second with healing, in units of those without, pair by pair."""
+
+    cell: str
+    entry: str
+    ratios: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Recovery:
+    """Seconds from a worker's death until its slots were back, slot by slot."""
+
+    what: str
+    seconds: list[float] = field(default_factory=list)
+    replayed: list[int] = field(default_factory=list)
+
+
+def prices(cells: list[Cell], pairs: int, window_s: float) -> list[Price]:
+    """The price on every workload, in every mode that the cells have of it."""
+    return [
+        _price(cell, entry, pairs, window_s) for cell in cells for entry in cell.entries if entry.system == "rookery"
+    ]
+
+
+def _price(cell: Cell, entry: Entry, pairs: int, window_s: float) -> Price:
+    price = Price(cell.name, entry.key)
+    cut = Rookery(cell.workload, cell.num_envs, **entry.settings, on_fault="cut")
+    heal = Rookery(cell.workload, cell.num_envs, **entry.settings, on_fault="heal")
+    try:
+        _rate(cut, window_s), _rate(heal, window_s)
+        for turn in range(pairs):
+            first, second = (cut, heal) if turn % 2 else (heal, cut)
+            rates = {id(first): _rate(first, window_s), id(second): _rate(second, window_s)}
+            price.ratios.append(rates[id(heal)] / rates[id(cut)])
+    finally:
+        cut.close()
+        heal.close()
+    return price
+
+
+def _rate(system: Rookery, window_s: float) -> float:
+    rows, turn, began = 0, 0, time.perf_counter()
+    while True:
+        for _ in range(LOOKS):
+            rows, turn = rows + system.step(turn), turn + 1
+        took = time.perf_counter() - began
+        if took >= window_s:
+            return rows / took
+
+
+def recoveries(kills: int) -> list[Recovery]:
+    """CartPole from the fork server; Pong from snapshots; Pong with a spare."""
+    return [
+        _recovery("CartPole, forkserver", "CartPole-v1", kills),
+        _recovery("Pong, snapshots", "ale_py:ALE/Pong-v5", kills),
+        _recovery("Pong, snapshots and a spare", "ale_py:ALE/Pong-v5", kills, spares=1),
+    ]
+
+
+def _recovery(what: str, env: str, kills: int, **settings: Any) -> Recovery:
+    found = Recovery(what)
+    budgets = {"max_restarts": 10**6, "max_restarts_per_slot": 10**6}
+    with rookery.Pool(env, 8, workers=2, **budgets, **settings) as pool:
+        draw = np.random.default_rng(0)
+        pool.reset(seed=0)
+        for kill in range(kills):
+            pids = [pid for pid in pool.worker_pids if pid is not None]
+            for _ in range(CALM_STEPS):
+                pool.step(draw.integers(0, 2, 8))
+            os.kill(pids[kill % len(pids)], signal.SIGKILL)
+            _await_calm(pool, draw, settings)
+        healed = [event for event in pool.events if isinstance(event, SlotHealed)]
+    found.seconds, found.replayed = [event.seconds for event in healed], [event.replayed for event in healed]
+    return found
+
+
+def _await_calm(pool: Any, draw: np.random.Generator, settings: dict[str, Any]) -> None:
+    """One step, which waits for the healing; then, with spares, until the next one is built, as it would be by then."""
+    pool.step(draw.integers(0, 2, 8))
+    end = time.monotonic() + (2.0 if settings else 0.0)
+    while time.monotonic() < end:
+        pool.step(draw.integers(0, 2, 8))
+        time.sleep(0.01)
+
+
+def median_ms(recovery: Recovery) -> float | None:
+    """The median in milliseconds."""
+    return 1e3 * statistics.median(recovery.seconds) if recovery.seconds else None
+
+
+if __name__ == "__main__":
+    for price in prices(list(CELLS), PAIRS, WINDOW_S):
+        print(f"{price.cell:14} {price.entry:14} {statistics.median(price.ratios):.3f}", flush=True)
+    for recovery in recoveries(KILLS):
+        print(f"{recovery.what:30} {median_ms(recovery):.0f} ms", flush=True)
