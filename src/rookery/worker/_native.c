@@ -198,9 +198,10 @@ static void Loop_dealloc(Loop *self) {
 enum { FULL_BIT = 1, ALWAYS_FULL_BYTES = 1024, SAMPLES = 16, BLOCK_WORDS = 8 };
 #define DIGEST_SHARE 0.01         /* of the time spent in steps may go into digests of every byte */
 
-static inline uint64_t turn(uint64_t lane, uint64_t word) {
-    lane = (lane ^ word) * 0x9E3779B97F4A7C15ull;
-    return lane ^ lane >> 29;
+/* Both halves of a long product: every bit of either word moves about half of the result's. */
+static inline uint64_t fold(uint64_t a, uint64_t b) {
+    __uint128_t product = (__uint128_t)(a ^ 0x9E3779B97F4A7C15ull) * (b ^ 0xBF58476D1CE4E5B9ull);
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
 /* Eight lanes, because one multiplication after the other would wait for the one before. */
@@ -216,20 +217,20 @@ static uint64_t digest_blocks(const char *data, size_t blocks, uint64_t start) {
         }
     }
     uint64_t digest = start;
-    for (int i = 0; i < BLOCK_WORDS; i++) digest = turn(digest, lanes[i]);
+    for (int i = 0; i < BLOCK_WORDS; i++) digest = fold(digest, lanes[i]);
     return digest;
 }
 
 static uint64_t digest_rest(const char *data, size_t count, uint64_t digest) {
-    uint64_t word;
-    for (; count >= 8; data += 8, count -= 8) {
-        memcpy(&word, data, 8);
-        digest = turn(digest, word);
+    uint64_t words[2];
+    for (; count >= 16; data += 16, count -= 16) {
+        memcpy(words, data, 16);
+        digest = fold(digest ^ words[0], words[1]);
     }
     if (!count) return digest;
-    word = 0;
-    memcpy(&word, data, count);
-    return turn(digest, word);
+    words[0] = words[1] = 0;
+    memcpy(words, data, count);
+    return fold(digest ^ words[0], words[1] ^ count);
 }
 
 static uint64_t digest_all(const char *data, size_t count, uint64_t start) {
@@ -244,7 +245,7 @@ static uint64_t digest_some(const char *data, size_t count, uint64_t start) {
     if (count < 8 * SAMPLES) return digest_rest(data, count, digest);
     for (size_t i = 0; i < SAMPLES; i++) {
         memcpy(&word, data + i * (count - 8) / (SAMPLES - 1), 8);
-        digest = turn(digest, word);
+        digest = fold(digest, word);
     }
     return digest;
 }
@@ -252,7 +253,7 @@ static uint64_t digest_some(const char *data, size_t count, uint64_t start) {
 static uint32_t seal_digest(uint64_t digest, double reward, int flags, int full) {
     uint64_t bits;
     memcpy(&bits, &reward, sizeof bits);
-    digest = turn(turn(digest, bits), (uint64_t)flags);
+    digest = fold(digest ^ (uint64_t)flags, bits);
     return ((uint32_t)(digest >> 32) & ~(uint32_t)FULL_BIT) | (full ? FULL_BIT : 0);
 }
 
