@@ -72,3 +72,14 @@ class Poisonous(CountingEnv):
         if action == POISON and self._row[STEP] == POISON_STEP:
             segfault(None)
         return super().step(action)
+
+
+class Told(CountingEnv):
+    """Takes words for actions, which are not written down."""
+
+    def __init__(self):
+        super().__init__()
+        self.action_space = gymnasium.spaces.Text(4)
+
+    def step(self, action):
+        return super().step(len(action))

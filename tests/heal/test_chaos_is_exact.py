@@ -77,3 +77,8 @@ def test_workers_replaced_in_mid_episode_are_not_noticed():
     report = check("CartPole-v1", nobody, start_method="fork", max_steps=100, sinks=[sink])
     assert {event.worker for event in sink.of(WorkerRecycled)} == {0, 1}
     assert not report.faults
+
+
+@pytest.mark.parametrize("batch_size", [None, 2])
+def test_spares_that_step_in_are_murdered_too(batch_size):
+    check("CartPole-v1", {**SHORT, "kills": 60}, start_method="fork", workers=4, batch_size=batch_size, spares=1)

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
-from games import POISON, POISON_STEP, Moody, Poisonous
+from games import POISON, POISON_STEP, Moody, Poisonous, Told
 from streams import SLOTS, Streams, action_at, kill_worker, of_kind, pool_of, undisturbed
 
 import rookery
@@ -86,6 +86,17 @@ def test_chance_that_has_not_shown_yet_is_healed():
         streams.step(8)
         assert not of_kind(pool, HealFailed)
     assert [streams.masked(slot) for slot in range(SLOTS)] == [[]] * SLOTS
+
+
+def test_an_environment_whose_actions_are_not_written_down_is_cut_and_told_why():
+    words = ["ab"] * SLOTS
+    with pool_of(Told) as pool:
+        pool.reset(seed=1)
+        pool.step(words)
+        kill_worker(pool, 0)
+        batches = [pool.step(words) for _ in range(5)]
+        assert [event.reason for event in of_kind(pool, HealFailed)] == ["cannot", "cannot"]
+    assert batches[-1].valid.all()
 
 
 # ---- poison ---------------------------------------------------------------------------------------------------------
