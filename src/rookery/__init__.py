@@ -18,7 +18,9 @@ _HOMES = {
     "make_vec": "rookery.adapters.vector_env",
     "EnvSpec": "rookery.spec.env",
     "Autoreset": "rookery.spec.autoreset",
+    "SlotState": "rookery.pool.states",
     "current_slot": "rookery.spec.context",
+    "episode_seed": "rookery.spec.seeds",
     "RookeryError": "rookery.errors",
     "ConfigError": "rookery.errors",
     "UsageError": "rookery.errors",
@@ -49,6 +51,7 @@ __all__ = [
     "PoolExhaustedError",
     "PoolOptions",
     "RookeryError",
+    "SlotState",
     "TransportError",
     "UsageError",
     "VectorEnv",
@@ -58,6 +61,7 @@ __all__ = [
     "WorkerStartError",
     "__version__",
     "current_slot",
+    "episode_seed",
     "make_vec",
 ]
 
@@ -81,10 +85,12 @@ if TYPE_CHECKING:
     )
     from rookery.pool.batch import Batch
     from rookery.pool.pool import Pool
+    from rookery.pool.states import SlotState
     from rookery.spec.autoreset import Autoreset
     from rookery.spec.context import current_slot
     from rookery.spec.env import EnvSpec
     from rookery.spec.options import PoolOptions
+    from rookery.spec.seeds import episode_seed
 
 
 def __getattr__(name: str) -> Any:

@@ -149,14 +149,15 @@ class SlotHealed(Event):
 class HealFailed(Event):
     """A slot could not be brought back and its episode is cut.
 
-    ``reason``: ``diverged`` (the replay gave another row at ``step``), ``poison`` (``action`` broke it again at that
-    step), ``gave_up`` (killed from outside again and again) or ``cannot`` (``detail`` says why).
+    ``reason``: ``diverged`` (the row after ``step`` steps is another one), ``failed`` (the replay raised or took too
+    long), ``poison`` (``action``, after ``step`` steps, broke it again), ``gave_up`` (killed from outside again and
+    again) or ``cannot`` (``detail`` says why).
     """
 
     reason: str
     step: int
-    action: Any
-    detail: str
+    action: Any = None
+    detail: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -121,7 +121,7 @@ def test_good_environment_is_told_to_be_good_with_every_start_method():
     assert report.fork_safe == {"forkserver": None, "fork": None, "spawn": None}
     assert report.findings == ()
     assert report.steps_per_s > 100
-    assert report.on_fault.startswith("'cut'; and it replays exactly")
+    assert report.on_fault.startswith("'heal', the default: it replays exactly")
 
 
 @pytest.mark.parametrize(

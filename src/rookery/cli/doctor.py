@@ -45,7 +45,7 @@ def run_report(run_dir: Path) -> int:
     for finding in findings:
         _show_finding(finding)
     severities = [finding.severity for finding in findings]
-    return conclude(severities, "nothing broke", "the workers' logs beside the record tell more")
+    return conclude(severities, "nothing was lost", "the workers' logs beside the record tell more")
 
 
 def machine_report() -> int:

@@ -65,7 +65,7 @@ def hung(scene: Scene, late_s: float, limit_s: float) -> Fault:
     """The phase took too long; the stack is at the end of the log."""
     name = scene.phase.name.lower()
     doing = "did not answer a request" if scene.phase is Phase.IDLE else f"hung in {name}"
-    key = "step" if scene.phase is Phase.IDLE else name
+    key = {Phase.IDLE: "step", Phase.RESTORE: "reset"}.get(scene.phase, name)
     advice = f"the stack shows where; if it is only slow, raise {key}_timeout_s"
     return _fault("hung", f"{doing} for {limit_s + late_s:.1f} s (limit {limit_s:g} s)", scene, advice=advice)
 
@@ -97,9 +97,19 @@ def raised(kind: str, scene: Scene, words: Mapping[str, Any]) -> Fault:
 
 
 def lost_with_keeper(scene: Scene) -> Fault:
-    """The keeper died and took all workers along."""
+    """The keeper died and took all workers along: no environment's doing."""
     advice = "somebody killed the keeper, or the system ran out of memory; see `dmesg`"
-    return _fault("crashed", "ended together with the keeper of all workers", scene, advice=advice)
+    nobody = dataclasses.replace(scene, culprit=None)
+    return _fault("crashed", "ended together with the keeper of all workers", nobody, advice=advice)
+
+
+def not_moved(scene: Scene, tried: str) -> Fault:
+    """The slot's worker was replaced on purpose, and its episode could not be brought back."""
+    advice = (
+        "it is not deterministic: see `rookery chaos`; without max_steps, max_age_s and max_rss_bytes nobody is moved"
+    )
+    summary = "its episode did not survive the replacement of its worker"
+    return _fault("moved", summary, scene, tried=tried, advice=advice)
 
 
 def _in_phase(scene: Scene, words: Mapping[str, Any]) -> Scene:

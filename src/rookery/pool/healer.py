@@ -52,9 +52,7 @@ class Healer:
         if reason:
             self._fail(slot, reason, wound.place[1], _words(reason, wound))
             return False
-        self._write(slot, self._order(slot, is_open, wound))
-        self._healing.add(slot)
-        return True
+        return self._ordered(slot, is_open, wound)
 
     def order(self, slot: int, order: Restore) -> None:
         """Bring the slot where somebody wants it; it goes there with its next request."""
@@ -95,20 +93,35 @@ class Healer:
             return False
         if order.beginning is not None and order.beginning.state is not None:
             wound.skip_snapshots += 1
-            self._write(slot, self._order(slot, is_open, wound))
-            return True
+            return self._ordered(slot, is_open, wound)
         self._control.restore_bytes[slot] = 0
-        step = int(self._control.restored_steps[slot])
-        differs = self._control.outcome[slot] == Outcome.DIFFERS
-        self.diverged = True
-        done = f"the replay of {order.steps} steps "
-        self._fail(slot, "diverged", step, done + (f"differs at step {step}" if differs else f"failed at step {step}"))
+        step, done = int(self._control.restored_steps[slot]), f"the replay of {order.steps} steps"
+        if self._control.outcome[slot] == Outcome.DIFFERS:
+            self.diverged = True
+            self._fail(slot, "diverged", step, f"{done} differs at step {step}")
+        else:
+            self._fail(slot, "failed", step, f"{done} failed after step {step}; the worker's log says how")
         return False
 
+    def _ordered(self, slot: int, is_open: bool, wound: Wound) -> bool:
+        order = self._order(slot, is_open, wound)
+        if order is None:
+            self._control.restore_bytes[slot] = 0
+            self._fail(slot, "diverged", wound.place[1], "no snapshot led to the same rows, and the journal is shorter")
+            return False
+        self._write(slot, order)
+        self._healing.add(slot)
+        return True
+
     def fault_of(self, slot: int) -> Fault | None:
-        """What wounded the slot last, and what was tried."""
+        """What wounded the slot last, and what was tried; None if it was only moved."""
         wound = self._wounds.of(slot)
         return wound.fault if wound is not None else None
+
+    def tried(self, slot: int) -> str:
+        """What was tried for the slot, in vain."""
+        wound = self._wounds.of(slot)
+        return wound.tried if wound is not None else ""
 
     def tell_progress(self, slots: Iterable[int]) -> None:
         """Say how far long replays are."""
@@ -131,11 +144,11 @@ class Healer:
         """Whether the slot is on its way back."""
         return slot in self._healing
 
-    def _order(self, slot: int, is_open: bool, wound: Wound) -> Restore:
+    def _order(self, slot: int, is_open: bool, wound: Wound) -> Restore | None:
         if is_open and self._journal.is_autoreset(slot):
             # The episode is over and its successor has a seed of its own: there is nothing to replay.
             self._control.ended[slot] = 1
-            order = self._journal.plain_order(slot)
+            order: Restore | None = self._journal.plain_order(slot)
         else:
             order = self._journal.order(slot, is_open, wound.skip_snapshots)
         self._control.begun[slot] = self._journal.episode(slot)
@@ -160,9 +173,10 @@ class Healer:
 
     def _fail(self, slot: int, reason: str, step: int, detail: str) -> None:
         wound = self._wounds.of(slot)
-        if wound is not None and wound.fault is not None:
-            wound.fault = dataclasses.replace(wound.fault, tried=detail)
-        action = self._journal.last_action(slot)
+        if wound is not None:
+            wound.tried = detail
+            wound.fault = None if wound.fault is None else dataclasses.replace(wound.fault, tried=detail)
+        action = self._journal.last_action(slot) if reason == "poison" else None
         self._emit(HealFailed(slots=(slot,), reason=reason, step=step, action=action, detail=detail))
 
 

@@ -65,6 +65,7 @@ class Journal:
         self.last_action: Callable[[int], Any] = lambda slot: None
         self.notes: Notes | None = None
         self._numbers = np.zeros(slots, np.int64)
+        self._control: Any = None
 
     def open(
         self,
@@ -141,8 +142,11 @@ class Journal:
         return episode_seed(seed, slot, number - int(self._control.base_episode[slot]))
 
     def describe(self, slot: int) -> tuple[int | None, Any]:
-        """Seed and last action of a slot, for reports."""
-        return self._pages[slot].seed, self.last_action(slot)
+        """Seed of the present episode (or of the stream it is part of) and last action of a slot, for reports."""
+        seed, begun = self._pages[slot].seed, int(self._control.begun[slot]) if self._control is not None else 0
+        if seed is not None and self._seed_episodes and begun:
+            seed = self._derived(slot, seed, begun)
+        return seed, self.last_action(slot)
 
     # ---- what happens -----------------------------------------------------------------------------------------------
 
@@ -215,14 +219,19 @@ class Journal:
             return "its episode began without a seed and with an unknown generator; use seed_episodes=True"
         return ""
 
-    def order(self, slot: int, is_open: bool, skip_snapshots: int = 0) -> Restore:
-        """Everything a worker needs to bring the slot back. ``skip_snapshots``: so many of the newest did not help."""
+    def order(self, slot: int, is_open: bool, skip_snapshots: int = 0) -> Restore | None:
+        """Everything a worker needs to bring the slot back. ``skip_snapshots``: so many of the newest did not help.
+
+        None if the actions since the nearest beginning are not all kept any more.
+        """
         if not is_open:
             self._catch_up(slot)
         sheets, done = self._sheets, self._done(slot, is_open)
         beginning = self._nearest(slot, done, skip_snapshots)
         last = sheets.seen[slot] if is_open else self._control.digest[slot]
         actions, digests = self._entries(slot, beginning.length, done)
+        if len(digests) != DIGEST_BYTES * (done - beginning.length):
+            return None
         self._numbers[slot] += 1
         return Restore(
             number=int(self._numbers[slot]),

@@ -189,16 +189,18 @@ class Minder:
             self.sent_ns[g] = now  # its deadline counts from when it can serve
         for slot in self.healer.hear(self._plan.slots_of(worker)):
             is_asked = self._caller.is_open(self._group_of[slot]) and self._control.op[slot] != Op.NONE
-            if not is_asked:  # otherwise the worker's answer says so, and is sorted out then
-                self._not_restored(slot, is_asked=False, now=now)
+            if is_asked or self._control.status[slot] == Status.NOT_RESTORED:
+                continue  # the worker's answer says so, or has said so, and is sorted out when it is handed out
+            self._not_restored(slot, is_asked=False, now=now)
 
     def _not_restored(self, slot: int, is_asked: bool, now: int) -> bool:
         """A replay did not arrive; whether another is tried."""
         if self.healer.try_older(slot, is_asked):
             return True
         fault = self.healer.fault_of(slot)
-        if fault is not None:
-            self._broke(fault, [slot], now)
+        if fault is None:
+            fault = evidence.not_moved(self._crew.slot_scene(slot), self.healer.tried(slot))
+        self._broke(fault, [slot], now)
         self.desk.cut(slot, asked=is_asked)
         self.healer.renew(slot)
         return False

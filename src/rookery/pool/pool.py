@@ -30,7 +30,7 @@ from rookery.pool.receiver import Receiver
 from rookery.pool.start import Order, Start, begin
 from rookery.pool.states import SlotState, StateDesk
 from rookery.spec.autoreset import Autoreset
-from rookery.spec.call import CHANGING, CallRequest, CallResult
+from rookery.spec.call import CallRequest, CallResult
 from rookery.spec.codec import ActionCodec
 from rookery.spec.env import EnvSpec
 from rookery.spec.options import PoolOptions
@@ -251,10 +251,15 @@ class Pool:
         for fault in (*self._minder.take_faults(self._desk.faulty(chosen)).values(), *([broke] if broke else [])):
             self._minder.forget_newest()
             raise error_for(fault)
-        for slot, one in zip(chosen.tolist(), requests, strict=True):
-            if one.verb in CHANGING:
+        results = [self._call_result(slot) for slot in chosen.tolist()]
+        for slot, one, result in zip(chosen.tolist(), requests, results, strict=True):
+            if not result.is_read:
                 self._journal.remember_call(slot, one)
-        return tuple(self._call_result(slot) for slot in chosen.tolist())
+        for slot, result in zip(chosen.tolist(), results, strict=True):
+            if result.error:
+                words = {"summary": result.error, "traceback": result.traceback, "phase": "call"}
+                raise error_for(evidence.raised("raised", self._crew.slot_scene(slot), words))
+        return tuple(result.value for result in results)
 
     def save_states(self, slots: Sequence[int] | None = None) -> list[SlotState]:
         """The states of all or some slots: snapshots where environments offer them, else how to get there again."""
@@ -397,13 +402,10 @@ class Pool:
             time.sleep(0.001)
             self._minder.attend()
 
-    def _call_result(self, slot: int) -> Any:
+    def _call_result(self, slot: int) -> CallResult:
         result: CallResult = self._mail.get(slot, TO_PARENT, int(self._control.mail_bytes[slot]))
         self._control.mail_bytes[slot] = 0
-        if result.error:
-            words = {"summary": result.error, "traceback": result.traceback, "phase": "call"}
-            raise error_for(evidence.raised("raised", self._crew.slot_scene(slot), words))
-        return result.value
+        return result
 
     # ---- refusals ---------------------------------------------------------------------------------------------------
 

@@ -71,7 +71,10 @@ class StateDesk:
             why = self.journal.cannot(slot)
             if why:
                 raise UsageError(f"the state of slot {slot} cannot be saved: it offers no snapshots, and {why}")
-            recipe = self.journal.order(slot, is_open=False)
+            found = self.journal.order(slot, is_open=False)
+            if found is None:
+                raise UsageError(f"the state of slot {slot} cannot be saved: the beginning of its episode is not kept")
+            recipe = found
         row = {name: self.arrays[f"obs:{name}"][slot].copy() for name in self._names()}
         return SlotState(length, total, recipe, row, objects, int(control.digest[slot]), self.data.fingerprint)
 

@@ -32,6 +32,7 @@ class Wound:
     own: int = 0
     outside: int = 0
     skip_snapshots: int = 0
+    tried: str = ""
 
 
 @dataclass

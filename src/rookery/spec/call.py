@@ -8,9 +8,6 @@ from typing import Any
 
 VERBS = ("call", "get", "set", "render", "is_wrapped", "stand")
 
-CHANGING = ("call", "set")
-"""Verbs that may change an environment: they are repeated where it is rebuilt."""
-
 
 @dataclass(frozen=True)
 class CallRequest:
@@ -27,8 +24,12 @@ class CallRequest:
 
 @dataclass(frozen=True)
 class CallResult:
-    """The value, or the exception's text; an error in a call is the caller's and does not cut the episode."""
+    """The value, or the exception's text; an error in a call is the caller's and does not cut the episode.
+
+    ``is_read``: nothing was called or set, so nothing can have changed.
+    """
 
     value: Any = None
     error: str = ""
     traceback: str = ""
+    is_read: bool = False

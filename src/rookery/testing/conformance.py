@@ -167,7 +167,7 @@ class _Check:
     def _recommend(self) -> str:
         if self._differences:
             return "'cut': rows after a fault are masked and a fresh episode starts; an exact replay would differ"
-        return "'cut'; and it replays exactly, so an interrupted episode can be brought back bit by bit"
+        return "'heal', the default: it replays exactly, so an interrupted episode comes back bit by bit"
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from rookery.spec.call import CallRequest, CallResult
 def answer(env: Any, request: CallRequest) -> CallResult:
     """Do what is asked; the result is proven picklable here, where its error can still be told."""
     try:
+        is_read = request.verb not in ("call", "set") or _is_attribute(env, request)
         value = _ANSWERS[request.verb](env, request)
         cloudpickle.dumps(value)
-        return CallResult(value)
+        return CallResult(value, is_read=is_read)
     except Exception as error:
         return CallResult(error=f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
 
@@ -26,6 +27,10 @@ def answer(env: Any, request: CallRequest) -> CallResult:
 def _attribute(env: Any, name: str) -> Any:
     lookup = getattr(env, "get_wrapper_attr", None)
     return lookup(name) if lookup is not None else getattr(env, name)
+
+
+def _is_attribute(env: Any, request: CallRequest) -> bool:
+    return request.verb == "call" and not callable(_attribute(env, request.name))
 
 
 def _call(env: Any, request: CallRequest) -> Any:

@@ -62,7 +62,9 @@ class Replay:
         """
         digests = memoryview(order.digests).cast("I")
         pending = deque(order.calls)
-        self._call_up_to(pending, BEFORE_RESET)
+        # A snapshot is taken within a step: calls made at that step came after it, earlier ones are part of it (and
+        # still matter for what it does not hold).
+        self._call_up_to(pending, BEFORE_RESET if beginning.state is None else beginning.length - 1)
         self._begin(beginning, digests[0])
         length, total, over = beginning.length, beginning.total, False
         for k in range(order.steps):

@@ -242,7 +242,7 @@ class EnvSlot:
         request = self._mail.get(self.index, TO_WORKER, int(self._control.ask_bytes[self.index]))
         self._stamp.enter(Phase.CALL, self.index)
         if request.verb == "save":
-            result = CallResult((self._saver or Saver(self.env, 0)).save())
+            result = CallResult((self._saver or Saver(self.env, 0)).save(), is_read=True)
         else:
             result = calls.answer(self.env, request)
         self._control.mail_bytes[self.index] = self._mail.put(self.index, TO_PARENT, result)
