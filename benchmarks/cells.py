@@ -93,7 +93,10 @@ CELLS = (
         limit="cartpole", quick=True,
     ),
     Cell("cartpole", 32, (STREAM, SEEDED, GYM_ASYNC, GYM_SYNC, ENVPOOL), limit="cartpole"),
-    Cell("cartpole", 128, (STREAM, SEEDED, GYM_ASYNC, GYM_SYNC, SB3_DUMMY, ENVPOOL, envpool_first(64)), limit="cartpole"),
+    Cell(
+        "cartpole", 128, (STREAM, SEEDED, GYM_ASYNC, GYM_SYNC, SB3_DUMMY, ENVPOOL, envpool_first(64)),
+        limit="cartpole",
+    ),
     Cell(
         "burn", 8, (ROOKERY, first_ready(8, 2), GYM_ASYNC, SB3_SUBPROC, TIANSHOU, tianshou_first(4)),
         limit="burn", quick=True,
