@@ -20,8 +20,8 @@ from cells import CELLS, Cell, Entry
 from rookery.events import SlotHealed
 from systems import Rookery
 
-PAIRS = 30
-WINDOW_S = 0.2
+PAIRS = 150
+WINDOW_S = 0.05
 LOOKS = 8
 """Batches between two looks at the clock."""
 
@@ -82,18 +82,22 @@ def _rate(system: Rookery, window_s: float) -> float:
 
 
 def recoveries(kills: int) -> list[Recovery]:
-    """CartPole from the fork server; Pong from snapshots; Pong with a spare."""
+    """CartPole from the fork server; Pong from snapshots; Pong with a spare. A worker brings its slots back in turn."""
+    cartpole, pong = "CartPole-v1", "ale_py:ALE/Pong-v5"
     return [
-        _recovery("CartPole, forkserver", "CartPole-v1", kills),
-        _recovery("Pong, snapshots", "ale_py:ALE/Pong-v5", kills),
-        _recovery("Pong, snapshots and a spare", "ale_py:ALE/Pong-v5", kills, spares=1),
+        _recovery("CartPole, forkserver", cartpole, 4, kills),
+        _recovery("Pong, snapshots", pong, 4, kills),
+        _recovery("Pong, snapshots and a spare", pong, 4, kills, spares=1),
+        _recovery("CartPole, forkserver, four slots a worker", cartpole, 2, kills),
+        _recovery("Pong, snapshots, four slots a worker", pong, 2, kills),
+        _recovery("Pong, snapshots and a spare, four slots a worker", pong, 2, kills, spares=1),
     ]
 
 
-def _recovery(what: str, env: str, kills: int, **settings: Any) -> Recovery:
+def _recovery(what: str, env: str, workers: int, kills: int, **settings: Any) -> Recovery:
     found = Recovery(what)
     budgets = {"max_restarts": 10**6, "max_restarts_per_slot": 10**6}
-    with rookery.Pool(env, 8, workers=2, **budgets, **settings) as pool:
+    with rookery.Pool(env, 8, workers=workers, **budgets, **settings) as pool:
         draw = np.random.default_rng(0)
         pool.reset(seed=0)
         for kill in range(kills):

@@ -60,7 +60,7 @@ def render(
         alone_table([findings.rookery, findings.peer]),
         "## Healing: its price while nothing breaks",
         prices_table(findings.prices),
-        "## Healing: from a worker's death until its slots are back (8 slots, 2 workers)",
+        "## Healing: from a worker's death until its slots are back (8 slots, two a worker unless it says otherwise)",
         recoveries_table(findings.recoveries),
     ]
     return "\n\n".join(parts) + "\n"

@@ -1,6 +1,9 @@
-/* Notes of requests about to be posted: each action as few bytes, with the digest of the row it answers.
+/* What the parent does once per batch, natively: notes of requests about to be posted, and copies of answered rows.
  *
- * Twin of notes.PyNotes and equal in behaviour; test_notes.py runs the same tests over both. Reads only what workers have
+ * Between two batches the workers fill the caches with other things, so what counts here is how little is touched.
+ *
+ * Notes: each action as few bytes, with the digest of the row it answers. Twin of notes.PyNotes and equal in behaviour;
+ * test_journal.py runs the same tests over both. Reads only what workers have
  * published: words that workers write are read, or copied by hold_all, while the slots' groups are idle.
  */
 #define PY_SSIZE_T_CLEAN
@@ -225,7 +228,63 @@ static PyTypeObject NotesType = {
     .tp_methods = Notes_methods,
 };
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", "Native notes of the journal.", -1, NULL};
+/* ---- copies of rows --------------------------------------------------------------------------------------------- */
+
+static PyObject *copy_of(PyObject *array) {
+    if (PyArray_Check(array)) return PyArray_NewCopy((PyArrayObject *)array, NPY_CORDER);
+    PyErr_SetString(PyExc_TypeError, "rows must be arrays");
+    return NULL;
+}
+
+static PyObject *picked(PyObject *source, const npy_intp *which, npy_intp count) {
+    PyArrayObject *from = (PyArrayObject *)source;
+    PyObject *out = PyArray_SimpleNew(1, &count, PyArray_TYPE(from));
+    if (!out) return NULL;
+    int64_t *to = PyArray_DATA((PyArrayObject *)out);     /* float64 or int64: eight bytes each, moved as they are */
+    for (npy_intp i = 0; i < count; i++) memcpy(to + i, (int64_t *)PyArray_DATA(from) + which[i], 8);
+    return out;
+}
+
+/* copies(arrays) -> a tuple of fresh copies. */
+static PyObject *copies(PyObject *module, PyObject *arrays) {
+    if (!PyTuple_Check(arrays)) { PyErr_SetString(PyExc_TypeError, "copies(tuple of arrays)"); return NULL; }
+    Py_ssize_t count = PyTuple_GET_SIZE(arrays);
+    PyObject *out = PyTuple_New(count);
+    for (Py_ssize_t i = 0; out && i < count; i++) {
+        PyObject *copy = copy_of(PyTuple_GET_ITEM(arrays, i));
+        if (!copy) { Py_CLEAR(out); break; }
+        PyTuple_SET_ITEM(out, i, copy);
+    }
+    return out;
+}
+
+/* ended(terminated, truncated, returns, lengths, times) -> (slots, returns, lengths, times) of the slots that ended. */
+static PyObject *ended(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    for (Py_ssize_t i = 0; i < nargs; i++)
+        if (nargs != 5 || !PyArray_Check(args[i]) || PyArray_ITEMSIZE((PyArrayObject *)args[i]) != (i < 2 ? 1 : 8)) {
+            PyErr_SetString(PyExc_TypeError, "ended(terminated, truncated, returns, lengths, times)");
+            return NULL;
+        }
+    npy_intp size = PyArray_SIZE((PyArrayObject *)args[0]), count = 0;
+    npy_intp *which = PyMem_Malloc((size_t)(size + 1) * sizeof *which);
+    if (!which) return PyErr_NoMemory();
+    const uint8_t *terminated = PyArray_DATA((PyArrayObject *)args[0]), *truncated = PyArray_DATA((PyArrayObject *)args[1]);
+    for (npy_intp s = 0; s < size; s++)
+        if (terminated[s] | truncated[s]) which[count++] = s;
+    PyObject *slots = PyArray_SimpleNew(1, &count, NPY_INT64);
+    if (slots) for (npy_intp i = 0; i < count; i++) ((int64_t *)PyArray_DATA((PyArrayObject *)slots))[i] = which[i];
+    PyObject *out = Py_BuildValue("(NNNN)", slots, picked(args[2], which, count), picked(args[3], which, count),
+                                  picked(args[4], which, count));
+    PyMem_Free(which);
+    return out;
+}
+
+static PyMethodDef functions[] = {
+    {"copies", copies, METH_O, "Fresh copies of a tuple of arrays."},
+    {"ended", (PyCFunction)(void *)ended, METH_FASTCALL, "Which slots ended, with what is known of their episodes."},
+    {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", "What the parent does once per batch.", -1, functions};
 
 PyMODINIT_FUNC PyInit__native(void) {
     import_array();

@@ -20,6 +20,7 @@ from rookery.spec.infos import add_info
 from rookery.spec.phase import Attention
 from rookery.transport.control import Control
 from rookery.transport.mailbox import TO_PARENT, Mailbox
+from rookery.transport.native import native_module
 
 Slots = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -46,9 +47,20 @@ class Gatherer:
         leaf = data.observation
         self._plain = arrays[f"obs:{leaf.name}"] if isinstance(leaf, Leaf) and leaf.dtype else None
         self._kept_objects: dict[int, Mapping[str, Any]] = {}
+        # The common batch natively: its four arrays and the mask of ones copied in one call.
+        native = native_module("rookery.pool._native") if copy and self._plain is not None else None
+        self._native: Any = native
+        self._common = (self._plain, control.reward, control.terminated, control.truncated, self._all_valid)
+        self._records = (control.episode_return, control.episode_length, control.episode_time_s)
 
     def everybody(self, attention: int) -> Batch:
         """Every slot, none of them masked: the common case."""
+        if self._native is not None and not attention & Attention.MAIL:
+            obs, reward, terminated, truncated, valid = self._native.copies(self._common)
+            episodes = NO_EPISODES
+            if attention & Attention.ENDED:
+                episodes = Episodes(*self._native.ended(terminated, truncated, *self._records))
+            return Batch(obs, reward, terminated, truncated, valid, self.all_slots, {}, episodes)
         control, slots, valid = self._control, self.all_slots, self._all_valid.copy()
         letters = self._letters(slots, None) if attention & Attention.MAIL else {}
         obs = self._observe(EVERYBODY, slots, letters)

@@ -23,9 +23,9 @@ enum { ATTENTION_ENDED = 2 };
 enum { TERMINATED_BIT = 1, TRUNCATED_BIT = 2 };           /* flags as they go into a digest: worker/replay.py */
 enum { NEXT_STEP = 0, SAME_STEP = 1 };
 enum { OBS_PYTHON = 0, OBS_ARRAY = 1, OBS_INT = 2 };
-enum { HISTOGRAM_BUCKETS = 80, MAX_BUFFERS = 48, MAX_DIMS = 8 };
+enum { HISTOGRAM_BUCKETS = 80, MAX_BUFFERS = 56, MAX_DIMS = 8 };
 
-typedef struct { PyObject *slot, *step, *reset; Py_ssize_t index; } Seat;           /* one environment */
+typedef struct { PyObject *slot, *step, *reset, *base; Py_ssize_t index; } Seat;    /* one environment */
 typedef struct { Py_ssize_t group; Py_ssize_t count; Seat *seats; uint32_t asked; } Table; /* one group of them */
 
 typedef struct {
@@ -53,6 +53,9 @@ typedef struct {
     long rounds;
     PyObject *bad_value;   /* BadValueError: the environment's data is wrong, not its code */
     PyObject *s_serve, *s_read_action, *s_put_obs, *s_put_info, *s_end_same_step, *s_fail, *s_seal, *s_save_state, *s_begin_episode;
+    PyObject *s_np_random, *s_bit_generator, *s_capsule;
+    PyObject *pcg64;       /* the class whose layout is known, or None */
+    char *rng;
 } Loop;
 
 static void *hold(Loop *self, PyObject *owner, const char *name) {
@@ -78,7 +81,8 @@ static int hold_control(Loop *self, PyObject *control, Py_ssize_t worker) {
         {"episode_time_s", &self->episode_time}, {"steps", &self->steps}, {"episodes", &self->episodes},
         {"step_ns", &self->step_ns}, {"reset_ns", &self->reset_ns}, {"step_histogram", &self->histogram},
         {"begun", &self->begun}, {"digest", &self->digest}, {"restore_bytes", &self->restore},
-        {"state_bytes", &self->state_bytes}, {"saved_at", &self->saved_at}, {"save_every", &self->save_every}};
+        {"state_bytes", &self->state_bytes}, {"saved_at", &self->saved_at}, {"save_every", &self->save_every},
+        {"rng", &self->rng}};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         void *p = hold(self, control, wanted[i].name);
         if (!p) return -1;
@@ -109,7 +113,7 @@ static int hold_observation(Loop *self, PyObject *observation) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* groups: a list of (group number, list of (slot number, EnvSlot, env.step, env.reset)) */
+/* groups: a list of (group number, list of (slot number, EnvSlot, env.step, env.reset, innermost environment)) */
 static int hold_groups(Loop *self, PyObject *groups) {
     self->table_count = PyList_Size(groups);
     if (self->table_count < 0) return -1;
@@ -123,12 +127,13 @@ static int hold_groups(Loop *self, PyObject *groups) {
         if (!table->seats) { PyErr_NoMemory(); return -1; }
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(seats); i++) {
             Seat *seat = &table->seats[i];
-            if (!PyArg_ParseTuple(PyList_GET_ITEM(seats, i), "nOOO", &seat->index, &seat->slot, &seat->step,
-                                  &seat->reset))
+            if (!PyArg_ParseTuple(PyList_GET_ITEM(seats, i), "nOOOO", &seat->index, &seat->slot, &seat->step,
+                                  &seat->reset, &seat->base))
                 return -1;
             Py_INCREF(seat->slot);
             Py_INCREF(seat->step);
             Py_INCREF(seat->reset);
+            Py_INCREF(seat->base);
             table->count++;
         }
     }
@@ -137,11 +142,11 @@ static int hold_groups(Loop *self, PyObject *groups) {
 
 static int Loop_init(Loop *self, PyObject *args, PyObject *kwds) {
     static char *names[] = {"control", "worker", "groups", "observation", "actions", "check_nan",
-                            "always_info", "traces", "asks_seed", "autoreset", "bell_fd", "parent_fd", "rounds", NULL};
-    PyObject *control, *groups, *observation, *actions;
+                            "always_info", "traces", "asks_seed", "pcg64", "autoreset", "bell_fd", "parent_fd", "rounds", NULL};
+    PyObject *control, *groups, *observation, *actions, *pcg64;
     Py_ssize_t worker;
-    if (!PyArg_ParseTupleAndKeywords(args, kwds, "OnO!OOppppiiil", names, &control, &worker, &PyList_Type, &groups,
-                                     &observation, &actions, &self->check_nan, &self->always_info, &self->traces, &self->asks_seed, &self->autoreset, &self->bell_fd,
+    if (!PyArg_ParseTupleAndKeywords(args, kwds, "OnO!OOppppOiiil", names, &control, &worker, &PyList_Type, &groups,
+                                     &observation, &actions, &self->check_nan, &self->always_info, &self->traces, &self->asks_seed, &pcg64, &self->autoreset, &self->bell_fd,
                                      &self->parent_fd, &self->rounds))
         return -1;
     if (self->held) { PyErr_SetString(PyExc_RuntimeError, "Loop is initialised once"); return -1; }
@@ -154,10 +159,14 @@ static int Loop_init(Loop *self, PyObject *args, PyObject *kwds) {
     self->s_seal = PyUnicode_InternFromString("seal");
     self->s_save_state = PyUnicode_InternFromString("save_state");
     self->s_begin_episode = PyUnicode_InternFromString("begin_episode");
+    self->s_np_random = PyUnicode_InternFromString("np_random");
+    self->s_bit_generator = PyUnicode_InternFromString("bit_generator");
+    self->s_capsule = PyUnicode_InternFromString("capsule");
+    self->pcg64 = Py_NewRef(pcg64);
     PyObject *arrays = PyImport_ImportModule("rookery.spec.arrays");
     self->bad_value = arrays ? PyObject_GetAttrString(arrays, "BadValueError") : NULL;
     Py_XDECREF(arrays);
-    if (!self->bad_value || !self->s_begin_episode || hold_control(self, control, worker) || hold_observation(self, observation)) return -1;
+    if (!self->bad_value || !self->s_capsule || hold_control(self, control, worker) || hold_observation(self, observation)) return -1;
     if (actions != Py_None) {
         Py_buffer *b = &self->buffers[self->held];
         if (PyObject_GetBuffer(actions, b, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) return -1;
@@ -174,6 +183,7 @@ static void Loop_dealloc(Loop *self) {
             Py_XDECREF(self->tables[t].seats[i].slot);
             Py_XDECREF(self->tables[t].seats[i].step);
             Py_XDECREF(self->tables[t].seats[i].reset);
+            Py_XDECREF(self->tables[t].seats[i].base);
         }
         free(self->tables[t].seats);
     }
@@ -188,6 +198,10 @@ static void Loop_dealloc(Loop *self) {
     Py_XDECREF(self->s_seal);
     Py_XDECREF(self->s_save_state);
     Py_XDECREF(self->s_begin_episode);
+    Py_XDECREF(self->s_np_random);
+    Py_XDECREF(self->s_bit_generator);
+    Py_XDECREF(self->s_capsule);
+    Py_XDECREF(self->pcg64);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
@@ -280,6 +294,42 @@ static int seal_row(Loop *self, Seat *seat, double reward, int flags) {
     PyObject *done = PyObject_CallMethod(seat->slot, "seal", "di", reward, flags);
     Py_XDECREF(done);
     return done ? 0 : -1;
+}
+
+/* ---- generators -------------------------------------------------------------------------------------------------- */
+
+/* numpy's own layout of a PCG64 behind its public bitgen_t. It has not changed since numpy 1.17, and nobody relies on
+ * it unchecked: rng.py compares what is read here with what numpy says before it uses it. */
+typedef struct { char state[16], inc[16]; } Pcg;
+typedef struct { Pcg *pcg; int has_uint32; uint32_t uinteger; } PcgState;
+typedef struct { PcgState *state; } BitGenerator;
+
+enum { RNG_BYTES = 48, RNG_KNOWN = 40 };
+
+static void copy_pcg(const BitGenerator *bits, char *to) {
+    memcpy(to, bits->state->pcg, 32);
+    memcpy(to + 32, &bits->state->has_uint32, 4);
+    memcpy(to + 36, &bits->state->uinteger, 4);
+}
+
+/* Remember with which generator the slot's next episode begins, beside the present one's. 0: let Python do it. */
+static int record_generator(Loop *self, Seat *seat) {
+    if (self->pcg64 == Py_None) return 0;
+    PyObject *generator = PyObject_GetAttr(seat->base, self->s_np_random);
+    PyObject *bits = generator ? PyObject_GetAttr(generator, self->s_bit_generator) : NULL;
+    PyObject *capsule = bits && (PyObject *)Py_TYPE(bits) == self->pcg64 ? PyObject_GetAttr(bits, self->s_capsule) : NULL;
+    BitGenerator *found = capsule ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;
+    if (found) {
+        Py_ssize_t s = seat->index;
+        char *place = self->rng + (2 * s + (self->begun[s] + 1) % 2) * RNG_BYTES;
+        copy_pcg(found, place);
+        place[RNG_KNOWN] = 1;
+    }
+    Py_XDECREF(generator);
+    Py_XDECREF(bits);
+    Py_XDECREF(capsule);
+    PyErr_Clear();
+    return found != NULL;
 }
 
 /* ---- one slot -------------------------------------------------------------------------------------------------- */
@@ -421,8 +471,9 @@ static int step_slot(Loop *self, Seat *seat, uint32_t *attention) {
 /* Next-step autoreset: the row after an ended episode. Twin of EnvSlot._reset without a request. */
 static int reset_slot(Loop *self, Seat *seat, uint64_t began, uint32_t *attention) {
     Py_ssize_t s = seat->index;
-    PyObject *answer = self->asks_seed || self->traces ? PyObject_CallMethodNoArgs(seat->slot, self->s_begin_episode)
-                                                       : PyObject_CallNoArgs(seat->reset);
+    int plainly = !self->asks_seed && (!self->traces || record_generator(self, seat));
+    PyObject *answer = plainly ? PyObject_CallNoArgs(seat->reset)
+                               : PyObject_CallMethodNoArgs(seat->slot, self->s_begin_episode);
     if (!answer) return -1;
     int failed = -1;
     if (!PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) != 2) {
@@ -557,11 +608,11 @@ static PyObject *Loop_serve(Loop *self, PyObject *noargs) {
     }
 }
 
-/* bind(slot, step, reset): the slot's environment was built anew. */
+/* bind(slot, step, reset, base): the slot's environment was built anew. */
 static PyObject *Loop_bind(Loop *self, PyObject *args) {
     Py_ssize_t slot;
-    PyObject *step, *reset;
-    if (!PyArg_ParseTuple(args, "nOO", &slot, &step, &reset)) return NULL;
+    PyObject *step, *reset, *base;
+    if (!PyArg_ParseTuple(args, "nOOO", &slot, &step, &reset, &base)) return NULL;
     for (Py_ssize_t t = 0; t < self->table_count; t++)
         for (Py_ssize_t i = 0; i < self->tables[t].count; i++)
             if (self->tables[t].seats[i].index == slot) {
@@ -569,6 +620,8 @@ static PyObject *Loop_bind(Loop *self, PyObject *args) {
                 Py_SETREF(self->tables[t].seats[i].step, step);
                 Py_INCREF(reset);
                 Py_SETREF(self->tables[t].seats[i].reset, reset);
+                Py_INCREF(base);
+                Py_SETREF(self->tables[t].seats[i].base, base);
                 Py_RETURN_NONE;
             }
     return PyErr_Format(PyExc_KeyError, "slot %zd", slot);
@@ -623,6 +676,19 @@ static PyObject *install_native_dump(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* pcg64_record(capsule, place): 40 bytes: state, inc, has_uint32, uinteger. */
+static PyObject *pcg64_record(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 2) { PyErr_SetString(PyExc_TypeError, "pcg64_record(capsule, place)"); return NULL; }
+    BitGenerator *bits = PyCapsule_GetPointer(args[0], "BitGenerator");
+    Py_buffer place;
+    if (!bits || PyObject_GetBuffer(args[1], &place, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) return NULL;
+    int fits = place.len >= 40;
+    if (fits) copy_pcg(bits, place.buf);
+    PyBuffer_Release(&place);
+    if (!fits) { PyErr_SetString(PyExc_ValueError, "a record needs 40 bytes"); return NULL; }
+    Py_RETURN_NONE;
+}
+
 /* digest(buffer, start, full), seal(digest, reward, flags, full): what the loop does, for rows that Python writes. */
 static PyObject *py_digest(PyObject *module, PyObject *args) {
     Py_buffer data;
@@ -643,6 +709,7 @@ static PyObject *py_seal(PyObject *module, PyObject *args) {
 }
 
 static PyMethodDef functions[] = {
+    {"pcg64_record", (PyCFunction)(void *)pcg64_record, METH_FASTCALL, "Copy the state of a PCG64."},
     {"digest", py_digest, METH_VARARGS, "A number that stands for a buffer, going on from an earlier one."},
     {"seal", py_seal, METH_VARARGS, "The 32 bits of a row."},
     {"install_native_dump", install_native_dump, METH_VARARGS, "Write the native stack to fd on a signal."},

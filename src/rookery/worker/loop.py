@@ -19,6 +19,7 @@ from rookery.transport.bell import Bell
 from rookery.transport.control import TO_POLL, Control
 from rookery.transport.exchange import WORKER_ROUNDS, Answerer
 from rookery.transport.native import native_module
+from rookery.worker import rng
 from rookery.worker.slot import EnvSlot
 from rookery.worker.stamp import Stamp
 
@@ -81,7 +82,8 @@ def make_loop(
         control=control,
         worker=worker,
         groups=[
-            (g, [(slot.index, slot, slot.env.step, slot.env.reset) for slot in slots]) for g, slots in groups.items()
+            (g, [(slot.index, slot, slot.env.step, slot.env.reset, slot.innermost) for slot in slots])
+            for g, slots in groups.items()
         ],
         observation=_fast_observation(data, arrays, check),
         actions=_fast_actions(data, arrays),
@@ -89,6 +91,7 @@ def make_loop(
         always_info=bool(data.infos) or any(leaf.dtype is None for leaf in leaves(data.observation)),
         traces=traces,
         asks_seed=asks_seed,
+        pcg64=np.random.PCG64 if rng.fast_copy() is not None else None,
         autoreset=int(autoreset),
         bell_fd=bell.wait_fd,
         parent_fd=parent_bell.ring_fd,

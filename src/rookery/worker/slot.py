@@ -47,7 +47,7 @@ class EnvSlot:
         self._control, self._mail, self._stamp = control, mail, stamp
         self._broken = False
         self._order_done = 0
-        self.rebound: Callable[[int, Any, Any], None] | None = None
+        self.rebound: Callable[[int, Any, Any, Any], None] | None = None
         self.write_fast: Callable[[int, Any], bool] | None = None
 
     def construct(self) -> None:
@@ -59,13 +59,14 @@ class EnvSlot:
             shutil.rmtree(self._context.scratch, ignore_errors=True)
             self._context.scratch.mkdir(mode=0o700, parents=True)
             self.env = self._make()
+            self.innermost = getattr(self.env, "unwrapped", self.env)
         finally:
             enter_slot(None)
         self._broken = False
         self._saver: Saver | None = None
         self._control.construct_ns[self.index] += time.monotonic_ns() - began
         if self.rebound is not None:
-            self.rebound(self.index, self.env.step, self.env.reset)
+            self.rebound(self.index, self.env.step, self.env.reset, self.innermost)
 
     def attach(
         self,
@@ -161,7 +162,7 @@ class EnvSlot:
             control, i = self._control, self.index
             seed = episode_seed(int(control.base_seed[i]), i, int(control.begun[i]) + 1 - int(control.base_episode[i]))
         if seed is None and self._trace is not None:
-            self._trace.record_rng(self.env)
+            self._trace.record_rng(self.innermost)
         # An autoreset without a seed says nothing at all, as Gymnasium's do: some environments take no arguments then.
         asked = seed is not None or options is not None
         return self.env.reset(seed=seed, options=options) if asked else self.env.reset()

@@ -32,6 +32,7 @@ class Trace:
         self._index, self._control, self._mail = index, control, mail
         self._data, self._rows = data, rows
         self._of_bytes, self._seal = digest_functions()
+        self._places = (control.rng[index, 0], control.rng[index, 1])
 
     def seal(self, objects: Mapping[str, Any], reward: float, flags: int) -> None:
         """Digest the row as it lies in the slab."""
@@ -57,9 +58,7 @@ class Trace:
 
     def record_rng(self, env: Any) -> None:
         """Remember with which generator the next episode begins; the present one's record stays beside it."""
-        place = self._control.rng[self._index, (int(self._control.begun[self._index]) + 1) % 2]
-        record = rng.record(env)
-        place[: len(record)] = np.frombuffer(record, np.uint8)
+        rng.record(env, self._places[(int(self._control.begun[self._index]) + 1) % 2])
 
     def save(self, saver: Saver) -> int:
         """Take a snapshot that is due and announce it; returns attention bits."""
