@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from rookery.events import Sink
+from rookery.events import Sink, SlotHealed
 from rookery.pool.batch import Batch
 from rookery.pool.pool import Pool
 from rookery.view.words import plural, seconds_in_words, slots_in_words
@@ -33,8 +33,7 @@ class Tale:
     killed_pid: int | None = None
     killed_s: float = 0.0
     back_s: float | None = None
-    cuts: set[int] = field(default_factory=set)
-    back: set[int] = field(default_factory=set)
+    replayed: dict[int, int] = field(default_factory=dict)
     rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(SLOTS, np.int64))
     masked: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(SLOTS, np.int64))
     rows_before: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(SLOTS, np.int64))
@@ -49,11 +48,11 @@ class Tale:
         """Note one batch."""
         self.rows[batch.slots] += 1
         self.masked[batch.slots] += ~batch.valid
-        if self.killed_pid is None or self.back_s is not None:
-            return
-        self.cuts.update(batch.slots[batch.truncated & ~batch.valid].tolist())
-        self.back.update(self.cuts.intersection(batch.slots[batch.valid].tolist()))
-        if self.back.issuperset(self.victims):
+
+    def hear(self, healed: Iterable[SlotHealed], now: float) -> None:
+        """Note which slots were brought back, and by how many repeated steps."""
+        self.replayed = {event.slots[0]: event.replayed for event in healed}
+        if self.back_s is None and self.replayed.keys() >= set(self.victims):
             self.back_s, self.rows_back = now - self.killed_s, self.rows.copy()
 
     @property
@@ -63,9 +62,8 @@ class Tale:
 
     @property
     def went_on(self) -> bool:
-        """The killed slots were cut and came back, nobody else lost a row, and everybody has stepped since."""
-        undisturbed = self.cuts == set(self.victims) and not self.masked[self.others].any()
-        return undisturbed and self.back_s is not None and bool((self.rows > self.rows_before).all())
+        """The killed slots came back, nobody lost a row, and everybody has stepped since."""
+        return self.back_s is not None and not self.masked.any() and bool((self.rows > self.rows_before).all())
 
     def lines(self) -> list[str]:
         """The end of the story."""
@@ -79,17 +77,18 @@ class Tale:
         return [*lines, *self._recovery(self.back_s), self._verdict()]
 
     def _recovery(self, back_s: float) -> list[str]:
-        masked = plural(int(self.masked[list(self.victims)].sum()), "row")
+        repeated = plural(sum(self.replayed.values()), "step")
         made = plural(int((self.rows_back - self.rows_before)[self.others].sum()), "step")
-        lost = plural(int(self.masked[self.others].sum()), "row")
+        lost = plural(int(self.masked.sum()), "row")
         return [
-            f"its {slots_in_words(self.victims)} stepped again after {seconds_in_words(back_s)}, with {masked} masked",
-            f"the other {len(self.others)} slots made {made} meanwhile and lost {lost}",
+            f"its {slots_in_words(self.victims)} were back in the same state after {seconds_in_words(back_s)}: "
+            f"{repeated} repeated, every row compared",
+            f"the other {len(self.others)} slots made {made} meanwhile; {lost} lost",
         ]
 
     def _verdict(self) -> str:
         if not self.went_on:
-            return "other slots were disturbed too, which should not happen; see `rookery doctor`"
+            return "rows were lost, which should not happen; see `rookery doctor`"
         return f"the run went on: {plural(int((self.rows - self.rows_before).sum()), 'step')} after the kill"
 
 
@@ -111,6 +110,8 @@ def play(pool: Pool, seconds: float, update: Callable[..., None]) -> Tale:
         pool.send(rng.integers(0, 2, len(batch)), batch.slots)
         if tale.killed_pid is None and now - began >= seconds / 2 and (pid := pool.worker_pids[VICTIM]) is not None:
             tale.kill(pid, now)
+        if tale.killed_pid is not None and tale.back_s is None:
+            tale.hear((event for event in pool.events if isinstance(event, SlotHealed)), now)
         if now - told >= TELL_EVERY_S:
             told = now
             update(int(tale.rows.sum()), None, pool.metrics().as_dicts(), eta_s=max(0.0, began + seconds - now))
