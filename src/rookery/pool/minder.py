@@ -133,9 +133,11 @@ class Minder:
             back = self._take_in(g, happening.fault)
             lost = [slot for slot in self._plan.group_slots[g] if slot not in back]
             if happening.fault is not None:
-                self._broke(happening.fault, lost, now)
+                for slot in lost:
+                    self._broke(self.healer.fault_of(slot) or happening.fault, [slot], now)
             if not self._caller.is_open(g):
-                self.desk.worker_died((), (), lost) if lost else None
+                if lost:
+                    self.desk.worker_died((), (), lost)
             elif back:
                 self._keep_open(g, back, happening.fault, now)
             else:
@@ -225,7 +227,8 @@ class Minder:
     def _look_at_limits(self, now: int) -> None:
         self._next_limits = now + LIMITS_NS
         self.healer.tell_progress(range(self._plan.num_envs))
-        if self._retiring is None and (overdue := self._crew.overdue()):
+        all_up = all(member.is_up for member in self._crew.members)
+        if self._retiring is None and all_up and (overdue := self._crew.overdue()):
             if self._can_recycle(overdue[0]):
                 self._crew.retire(*overdue)
             else:
