@@ -76,7 +76,8 @@ class Asker:
             self._ask(group, wanted, [Op.CALL] * len(wanted))
 
     def prepare_reset(self, slot: int, seed: int | None, options: Any) -> None:
-        """Write down with what the slot will be reset."""
+        """Write down with what the slot will be reset, and the number of the episode that this begins."""
+        self._control.number[slot] = self._control.begun[slot] + 1
         self._control.seeded[slot] = seed is not None
         self._control.seed[slot] = seed or 0
         self._control.ask_bytes[slot] = 0 if options is None else self._mail.put(slot, TO_WORKER, options)

@@ -56,6 +56,7 @@ def control_layout(workers: int, slots: int) -> Layout:
         ("rebuild", "u1"),
         ("seeded", "u1"),
         ("seed", "i8"),
+        ("number", "i8"),
         ("ask_bytes", "i8"),
         ("base_seed", "i8"),
         ("base_episode", "i8"),
@@ -115,6 +116,7 @@ class Control:
     rebuild: npt.NDArray[np.uint8]
     seeded: npt.NDArray[np.uint8]
     seed: npt.NDArray[np.int64]
+    number: npt.NDArray[np.int64]
     ask_bytes: npt.NDArray[np.int64]
     base_seed: npt.NDArray[np.int64]
     base_episode: npt.NDArray[np.int64]

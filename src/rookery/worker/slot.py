@@ -131,14 +131,16 @@ class EnvSlot:
             options = self._mail.get(self.index, TO_WORKER, int(self._control.ask_bytes[self.index]))
         if self._broken or (asked and self._control.rebuild[self.index]):
             self._rebuild()
-        obs, info = self._reset_env(seed, options)
+        # An asked reset says which episode it begins: served twice, by two generations, it still begins the same one.
+        number = int(self._control.number[self.index]) if asked else int(self._control.begun[self.index]) + 1
+        obs, info = self._reset_env(seed, options, number)
         self.put_obs(obs)
         self._control.reward[self.index] = 0.0
         self._control.terminated[self.index] = self._control.truncated[self.index] = False
         self.seal(0.0, 0)
         return self.put_info(info)
 
-    def _reset_env(self, seed: int | None, options: Any) -> tuple[Any, dict[str, Any]]:
+    def _reset_env(self, seed: int | None, options: Any, number: int) -> tuple[Any, dict[str, Any]]:
         """Reset the environment and the slot's episode counters."""
         began = time.monotonic_ns()
         self._stamp.enter(Phase.RESET, self.index)
@@ -153,7 +155,7 @@ class EnvSlot:
         control.running_length[i] = control.saved_at[i] = 0
         control.episode_began_ns[i] = now
         control.reset_ns[i] += now - began
-        control.begun[i] += 1
+        control.begun[i] = number
         return answer[0], answer[1]
 
     def begin_episode(self, seed: int | None = None, options: Any = None) -> Any:
@@ -234,7 +236,7 @@ class EnvSlot:
             raise BadValueError(f"info must be a dict, got {type(info).__name__}")
         # The rows are copies; what travels by mail is still the environment's own and may be used again by its reset.
         final_objects, final_info = copy.deepcopy((self._write(self._final_rows, obs), dict(info)))
-        reset_obs, reset_info = self._reset_env(None, None)
+        reset_obs, reset_info = self._reset_env(None, None, int(self._control.begun[self.index]) + 1)
         self.put_obs(reset_obs)
         self.seal(0.0, 0)
         return self.put_info(reset_info, final_objects=final_objects, final_info=final_info)
