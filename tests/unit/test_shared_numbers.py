@@ -24,7 +24,7 @@ IN_PYTHON = {
     **{name: value for module in (replay, digest) for name, value in vars(module).items() if name.endswith("_BIT")},
     **{name: getattr(notes, name) for name in ("STEP", "AUTORESET")},
 }
-ONLY_IN_C = {"MAX_BUFFERS", "MAX_DIMS", "OBS_PYTHON", "ALWAYS_FULL_BYTES", "SAMPLES", "BLOCK_WORDS", "RNG_KNOWN"}
+ONLY_IN_C = {"MAX_BUFFERS", "MAX_DIMS", "OBS_PYTHON", "ALWAYS_FULL_BYTES", "SAMPLES", "BLOCK_WORDS"}
 
 
 def named_in_c():

@@ -157,7 +157,7 @@ class Healer:
     def _write(self, slot: int, order: Restore) -> None:
         control = self._control
         control.outcome[slot], control.restored_steps[slot] = Outcome.NONE, 0
-        control.restore_number[slot] = order.number
+        control.restore_number[slot] += 1
         control.restore_bytes[slot] = self._mail.put(slot, ORDER, order)
         self._orders[slot] = order
 

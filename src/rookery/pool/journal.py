@@ -6,7 +6,6 @@ packed away, and long episodes spill to a file. A snapshot makes everything befo
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,38 +19,22 @@ from rookery.pool.notes import NOTHING, STEP, Notes, Sheets, make_notes
 from rookery.pool.shelf import DIGEST_BYTES, Shelf, share_bytes
 from rookery.spec.call import CallRequest
 from rookery.spec.codec import ActionCodec
-from rookery.spec.restore import Beginning, Restore
+from rookery.spec.restore import BEFORE_RESET, Beginning, Restore
 from rookery.spec.seeds import episode_seed
-from rookery.transport.control import Control
-
-BEFORE_RESET = -1
-"""The step of calls that were made before the present episode began."""
+from rookery.transport.control import RNG_KNOWN, Control
 
 CALLS_LIMIT = 10_000
 """Calls into one environment that are remembered; with more, its episodes are cut instead of brought back."""
 
-RNG_KNOWN = 40
-"""The byte of a generator's record that says whether the rest is known."""
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A state of an environment: in which episode, after how many steps, with what return so far."""
-
-    episode: int
-    length: int
-    total: float
-    state: bytes
-
 
 @dataclass
 class Page:
-    """What is written down of one slot besides its actions."""
+    """What is written down of one slot besides its actions. Beginnings and calls stand with the episode's number."""
 
     seed: int | None = None
     restarts: int = 0
     began: tuple[int, Beginning] | None = None
-    snapshots: list[Snapshot] = field(default_factory=list)
+    snapshots: list[tuple[int, Beginning]] = field(default_factory=list)
     calls: list[tuple[int, int, CallRequest]] = field(default_factory=list)
     forgot_calls: bool = False
 
@@ -64,7 +47,6 @@ class Journal:
         self._seed_episodes = seed_episodes
         self.last_action: Callable[[int], Any] = lambda slot: None
         self.notes: Notes | None = None
-        self._numbers = np.zeros(slots, np.int64)
         self._control: Any = None
 
     def open(
@@ -77,7 +59,7 @@ class Journal:
         spill_dir: Path,
     ) -> None:
         """Begin to take notes, if episodes shall be healed and their actions can be written down."""
-        self._control, self._codec, self._next_step = control, codec, next_step
+        self._control, self._codec = control, codec
         if not heals or codec is None:
             return
         slots = len(self._pages)
@@ -116,7 +98,7 @@ class Journal:
         page.began = (number, Beginning(seed))
         return seed
 
-    def load(self, slot: int, recipe: Restore, length: int) -> Restore:
+    def load(self, slot: int, recipe: Restore, length: int) -> None:
         """The slot is about to be put into a state: from here on its episode is written down as begun so."""
         page, sheets, episode = self._pages[slot], self._sheets, int(self._control.begun[slot])
         beginning = recipe.beginning
@@ -128,8 +110,6 @@ class Journal:
         page.calls = [(episode, step, request) for step, request in recipe.calls]
         sheets.episode[slot], sheets.count[slot], sheets.base[slot], sheets.blind[slot] = episode, length, length, 0
         self._shelves[slot].put(episode, beginning.length, recipe.actions, recipe.digests[:-DIGEST_BYTES])
-        self._numbers[slot] += 1
-        return dataclasses.replace(recipe, number=int(self._numbers[slot]))
 
     def _draw_seed(self, slot: int, episode: int) -> int:
         """A run without a seed: draw one, so that its episodes can be begun again."""
@@ -177,10 +157,11 @@ class Journal:
             return
         control, page = self._control, self._pages[slot]
         episode, length = int(control.begun[slot]), int(control.state_length[slot])
-        page.snapshots = [s for s in page.snapshots if s.episode == episode][-1:]
-        page.snapshots.append(Snapshot(episode, length, float(control.state_total[slot]), state))
+        snapshot = Beginning(state=state, length=length, total=float(control.state_total[slot]))
+        last = [kept for kept in page.snapshots if kept[0] == episode][-1:]
+        page.snapshots = [*last, (episode, snapshot)]
         if len(page.snapshots) == 2:
-            self._shelves[slot].forget_before(page.snapshots[0].length)
+            self._shelves[slot].forget_before(page.snapshots[0][1].length)
 
     def _catch_up(self, slot: int) -> None:
         """A new episode has begun and nothing of it is noted yet."""
@@ -232,9 +213,7 @@ class Journal:
         actions, digests = self._entries(slot, beginning.length, done)
         if len(digests) != DIGEST_BYTES * (done - beginning.length):
             return None
-        self._numbers[slot] += 1
         return Restore(
-            number=int(self._numbers[slot]),
             beginning=beginning,
             actions=actions,
             steps=done - beginning.length,
@@ -244,9 +223,7 @@ class Journal:
 
     def plain_order(self, slot: int) -> Restore:
         """For a slot whose episode is over or cut: its environment is new, but calls made into it still count."""
-        calls = self._calls(slot, -1)
-        self._numbers[slot] += 1
-        return Restore(int(self._numbers[slot]), None, calls=calls)
+        return Restore(None, calls=self._calls(slot, -1))
 
     def has_calls(self, slot: int) -> bool:
         """Whether a new environment needs calls to be repeated."""
@@ -270,10 +247,10 @@ class Journal:
         At least one step is replayed after a snapshot, so that something is compared.
         """
         episode = int(self._sheets.episode[slot])
-        snapshots = [s for s in self._pages[slot].snapshots if s.episode == episode]
+        snapshots = [snapshot for taken_in, snapshot in self._pages[slot].snapshots if taken_in == episode]
         for snapshot in snapshots[: len(snapshots) - skip][::-1]:
             if snapshot.length < done:
-                return Beginning(state=snapshot.state, length=snapshot.length, total=snapshot.total)
+                return snapshot
         return self._first(slot)
 
     def _first(self, slot: int) -> Beginning:

@@ -61,7 +61,7 @@ class Receiver:
 
     def recv(self) -> Batch:
         """Wait for the first slots that are ready and return their rows."""
-        caller, minder = self._caller, self._minder
+        caller = self._caller
         need = min(self._batch_groups, caller.inflight_count)
         if not need:
             raise UsageError("nothing is under way: call send() (or reset()) before recv()")
@@ -74,7 +74,6 @@ class Receiver:
                 batch = self._some(groups, need, attention | self._carried)
             if batch is not None:
                 return batch
-            minder.attend()
 
     def everybody(self, attention: int) -> Batch | None:
         """Every group has answered: their batch, or None if some slot was asked again."""

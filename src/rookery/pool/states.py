@@ -66,7 +66,7 @@ class StateDesk:
         length, total = int(control.running_length[slot]), float(control.running_return[slot])
         if snapshot is not None:
             last = np.uint32(control.digest[slot]).tobytes()
-            recipe = Restore(0, Beginning(state=snapshot, length=length, total=total), digests=last)
+            recipe = Restore(Beginning(state=snapshot, length=length, total=total), digests=last)
         else:
             why = self.journal.cannot(slot)
             if why:
@@ -93,7 +93,8 @@ class StateDesk:
     def order(self, slot: int, state: SlotState) -> None:
         """Write the order to go there; the slot carries it out with its next request."""
         self.control.begun[slot] += 1
-        self.healer.order(slot, self.journal.load(slot, state.recipe, state.length))
+        self.journal.load(slot, state.recipe, state.length)
+        self.healer.order(slot, state.recipe)
 
     def arrived(self, slot: int, state: SlotState) -> bool:
         """Whether the slot is there; its row is the state's then."""

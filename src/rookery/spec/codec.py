@@ -48,12 +48,7 @@ class ActionCodec:
         if self.narrow is not None:
             numbers = arrays["action:."][slots] - self.low
             return numbers.astype(self.narrow).view(np.uint8).reshape(len(slots), self.width)
-        parts = [
-            np.ascontiguousarray(arrays[f"action:{leaf.name}"][slots])
-            .view(np.uint8)
-            .reshape(len(slots), _row_bytes(leaf))
-            for leaf in leaves(self.node)
-        ]
+        parts = [_as_bytes(leaf, arrays[f"action:{leaf.name}"][slots]) for leaf in leaves(self.node)]
         return np.concatenate(parts, axis=1)
 
     def fits(self, arrays: Mapping[str, npt.NDArray[Any]], slots: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

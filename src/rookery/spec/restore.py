@@ -12,6 +12,9 @@ from typing import Any
 
 from rookery.spec.call import CallRequest
 
+BEFORE_RESET = -1
+"""The step of calls that were made before the present episode began."""
+
 
 @dataclass(frozen=True)
 class Beginning:
@@ -39,7 +42,6 @@ class Restore:
     the first of them cannot be checked. ``calls`` are (step, request), in order.
     """
 
-    number: int
     beginning: Beginning | None
     actions: bytes = b""
     steps: int = 0

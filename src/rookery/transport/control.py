@@ -12,6 +12,7 @@ from_worker      worker    a line per worker: asleep, phase, slot + 1, generatio
 since_ns         worker    monotonic time the phase was entered
 group            both      a line per group: sent (parent), done and attention (worker)
 op, seed, ...    parent    the request to a slot; read by the worker after it saw ``sent``
+number, base_... parent    which episode an asked reset begins; the slot's seed, and which episode has it itself
 restore_...      parent    an order to bring the slot back; bytes is zero when there is none
 reward, ...      worker    the answer of a slot; read by the parent after it saw ``done``
 begun, digest    worker    episodes begun so far; 32 bits that stand for the row
@@ -42,8 +43,8 @@ TO_STOP, TO_GO, TO_LETTER, TO_POLL = 0, 1, 2, 3
 FROM_ASLEEP, FROM_PHASE, FROM_SLOT, FROM_GENERATION, FROM_STAGE, FROM_LETTER = 0, 1, 2, 3, 4, 5
 GROUP_SENT, GROUP_DONE, GROUP_ATTENTION = 0, 1, 2
 
-RNG_BYTES = 48
-"""A generator's state: 40 bytes, and one that says whether it is known."""
+RNG_BYTES, RNG_KNOWN = 48, 40
+"""A generator's record, and which of its bytes says whether the ones before it are known."""
 
 HISTOGRAM_BUCKETS = 80
 """Step times by half octaves of nanoseconds: bucket 79 begins at about 13 minutes."""
@@ -53,7 +54,6 @@ def control_layout(workers: int, slots: int) -> Layout:
     """The byte map of the control segment. There are never more groups than slots."""
     per_slot = [
         ("op", "u1"),
-        ("rebuild", "u1"),
         ("seeded", "u1"),
         ("seed", "i8"),
         ("number", "i8"),
@@ -113,7 +113,6 @@ class Control:
     since_ns: npt.NDArray[np.uint64]
     group: npt.NDArray[np.uint32]
     op: npt.NDArray[np.uint8]
-    rebuild: npt.NDArray[np.uint8]
     seeded: npt.NDArray[np.uint8]
     seed: npt.NDArray[np.int64]
     number: npt.NDArray[np.int64]

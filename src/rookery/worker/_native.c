@@ -4,6 +4,8 @@
  * same-step endings) is a call into the Python EnvSlot, which also holds the whole step for the pure-Python path. Both behave the same:
  * test_loop_twins.py runs every case over both.
  *
+ * With it what a step leaves behind for healing: digests of rows, and generator states.
+ *
  * Also here: a signal handler that writes the native stack, because only native code may run while Python hangs.
  */
 #define PY_SSIZE_T_CLEAN
@@ -52,7 +54,7 @@ typedef struct {
     int autoreset, bell_fd, parent_fd;
     long rounds;
     PyObject *bad_value;   /* BadValueError: the environment's data is wrong, not its code */
-    PyObject *s_serve, *s_read_action, *s_put_obs, *s_put_info, *s_end_same_step, *s_fail, *s_seal, *s_save_state, *s_begin_episode;
+    PyObject *s_serve, *s_read_action, *s_put_obs, *s_put_info, *s_end_same_step, *s_fail, *s_save_state, *s_begin_episode;
     PyObject *s_np_random, *s_bit_generator, *s_capsule;
     PyObject *pcg64;       /* the class whose layout is known, or None */
     char *rng;
@@ -156,7 +158,6 @@ static int Loop_init(Loop *self, PyObject *args, PyObject *kwds) {
     self->s_put_info = PyUnicode_InternFromString("put_info");
     self->s_end_same_step = PyUnicode_InternFromString("end_same_step");
     self->s_fail = PyUnicode_InternFromString("fail");
-    self->s_seal = PyUnicode_InternFromString("seal");
     self->s_save_state = PyUnicode_InternFromString("save_state");
     self->s_begin_episode = PyUnicode_InternFromString("begin_episode");
     self->s_np_random = PyUnicode_InternFromString("np_random");
@@ -195,7 +196,6 @@ static void Loop_dealloc(Loop *self) {
     Py_XDECREF(self->s_put_info);
     Py_XDECREF(self->s_end_same_step);
     Py_XDECREF(self->s_fail);
-    Py_XDECREF(self->s_seal);
     Py_XDECREF(self->s_save_state);
     Py_XDECREF(self->s_begin_episode);
     Py_XDECREF(self->s_np_random);

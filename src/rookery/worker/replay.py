@@ -13,12 +13,9 @@ from typing import Any
 
 from rookery.spec.call import CallRequest
 from rookery.spec.codec import ActionCodec
-from rookery.spec.restore import Beginning, Restore
+from rookery.spec.restore import BEFORE_RESET, Beginning, Restore
 from rookery.worker import calls, rng
 from rookery.worker.snapshots import Snapshotter
-
-BEFORE_RESET = -1
-"""The step of calls that were made before the episode began."""
 
 TERMINATED_BIT, TRUNCATED_BIT = 1, 2
 

@@ -14,39 +14,33 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rookery.transport.control import RNG_KNOWN
 from rookery.transport.native import native_module
 
-KNOWN = 1
-_FORM = struct.Struct("<16s16sIIB")
-NBYTES = _FORM.size
-_STATE_BYTES = NBYTES - 1
+_FORM = struct.Struct("<16s16sII")
+_KNOWN = 1
 
 
 def record(env: Any, place: npt.NDArray[np.uint8]) -> None:
-    """Write down the generator's state; zeros if it is of another kind. ``env`` is the innermost environment."""
+    """Write down the generator's state, or that it is of an unknown kind. ``env`` is the innermost environment."""
     try:
         bits = env.np_random.bit_generator
     except AttributeError:
         bits = None
     if type(bits) is not np.random.PCG64:
-        place[:NBYTES] = 0
+        place[RNG_KNOWN] = 0
         return
     copy = fast_copy()
     if copy is not None:
         copy(bits.capsule, place)
-        place[_STATE_BYTES] = KNOWN
     else:
-        place[:NBYTES] = np.frombuffer(_told(bits), np.uint8)
-
-
-def is_known(record: bytes) -> bool:
-    """Whether the record holds a state."""
-    return record[_STATE_BYTES] == KNOWN
+        place[:RNG_KNOWN] = np.frombuffer(_told(bits), np.uint8)
+    place[RNG_KNOWN] = _KNOWN
 
 
 def restore(env: Any, record: bytes) -> None:
     """Give the environment a generator in this state."""
-    number, step, has_uint32, uinteger, _ = _FORM.unpack(record[:NBYTES])
+    number, step, has_uint32, uinteger = _FORM.unpack(record[:RNG_KNOWN])
     bits = np.random.PCG64()
     bits.state = {
         "bit_generator": "PCG64",
@@ -61,7 +55,7 @@ def _told(bits: np.random.PCG64) -> bytes:
     """The state as numpy tells it."""
     state: Any = bits.state
     number, step = (state["state"][word].to_bytes(16, "little") for word in ("state", "inc"))
-    return _FORM.pack(number, step, state["has_uint32"], state["uinteger"], KNOWN)
+    return _FORM.pack(number, step, state["has_uint32"], state["uinteger"])
 
 
 @cache
@@ -70,12 +64,12 @@ def fast_copy() -> Callable[[Any, Any], None] | None:
     native = native_module("rookery.worker._native")
     if native is None:
         return None
-    bits, place = np.random.PCG64(7), bytearray(_STATE_BYTES)
+    bits, place = np.random.PCG64(7), bytearray(RNG_KNOWN)
     generator = np.random.Generator(bits)
     for dtype in (np.uint32, np.float64, np.uint32, np.uint32):
         generator.integers(0, 9, dtype=np.int32) if dtype is np.uint32 else generator.random()
         native.pcg64_record(bits.capsule, place)
-        if bytes(place) != _told(bits)[:_STATE_BYTES]:
+        if bytes(place) != _told(bits):
             return None
     copy: Callable[[Any, Any], None] = native.pcg64_record
     return copy

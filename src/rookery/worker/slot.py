@@ -129,7 +129,7 @@ class EnvSlot:
         options = None
         if asked and self._control.ask_bytes[self.index]:
             options = self._mail.get(self.index, TO_WORKER, int(self._control.ask_bytes[self.index]))
-        if self._broken or (asked and self._control.rebuild[self.index]):
+        if self._broken:
             self._rebuild()
         # An asked reset says which episode it begins: served twice, by two generations, it still begins the same one.
         number = int(self._control.number[self.index]) if asked else int(self._control.begun[self.index]) + 1
