@@ -35,8 +35,6 @@ class Asker:
     ) -> None:
         self._plan, self._caller, self._minder = plan, caller, minder
         self._control, self._mail, self._journal, self._clock = control, mail, journal, clock
-        self._group_slots = [np.array(slots) for slots in plan.group_slots]
-        self._group_of = {slot: g for g, slots in enumerate(plan.group_slots) for slot in slots}
         control.op[:] = Op.STEP
 
     def step(self, group: int) -> None:
@@ -97,7 +95,7 @@ class Asker:
     def _ask(self, group: int, slots: Sequence[int], ops: Sequence[Op]) -> None:
         """Ask these slots of a group, not its others; or answer at once if there is nothing to ask."""
         now = self._clock.now_ns()
-        self._control.op[self._group_slots[group]] = Op.NONE
+        self._control.op[self._plan.group_rows[group]] = Op.NONE
         self._control.op[list(slots)] = ops
         self._minder.sent_ns[group] = now
         if all(op is Op.NONE for op in ops):
@@ -110,5 +108,5 @@ class Asker:
     def _by_group(self, slots: Sequence[int]) -> list[tuple[int, list[int]]]:
         wanted: dict[int, list[int]] = {}
         for slot in sorted(slots):
-            wanted.setdefault(self._group_of[slot], []).append(slot)
+            wanted.setdefault(int(self._plan.group_of[slot]), []).append(slot)
         return list(wanted.items())

@@ -130,6 +130,11 @@ class Journal:
 
     # ---- what happens -----------------------------------------------------------------------------------------------
 
+    def note_all(self) -> None:
+        """Every slot is about to be stepped."""
+        if self.notes is not None:
+            self.notes.note_all()
+
     def note(self, slots: npt.NDArray[np.int64]) -> None:
         """These slots are about to be stepped."""
         if self.notes is not None:

@@ -55,7 +55,6 @@ class Minder:
         self._plan, self._crew, self._caller, self._control, self._mail = plan, crew, caller, control, mail
         self._options, self._clock, self._log = options, clock, log
         self._next_step = Autoreset.parse(options.autoreset) is Autoreset.NEXT_STEP
-        self._group_of = {slot: g for g, slots in enumerate(plan.group_slots) for slot in slots}
         self.desk = Desk(plan.num_envs)
         self.sent_ns = np.zeros(len(plan.group_slots), np.int64)
         self.next_tick = self._next_limits = clock.now_ns() + TICK_NS
@@ -190,7 +189,7 @@ class Minder:
             self._held.pop(g, None)
             self.sent_ns[g] = now  # its deadline counts from when it can serve
         for slot in self.healer.hear(self._plan.slots_of(worker)):
-            is_asked = self._caller.is_open(self._group_of[slot]) and self._control.op[slot] != Op.NONE
+            is_asked = self._caller.is_open(int(self._plan.group_of[slot])) and self._control.op[slot] != Op.NONE
             if is_asked or self._control.status[slot] == Status.NOT_RESTORED:
                 continue  # the worker's answer says so, or has said so, and is sorted out when it is handed out
             self._not_restored(slot, is_asked=False, now=now)
@@ -310,7 +309,7 @@ class Minder:
     def _quarantine_spent(self) -> None:
         for slot in self._crew.ledger.quarantined:
             if self.desk.life[slot] != Life.OUT:
-                self.desk.quarantine(slot, unanswered=self._caller.is_open(self._group_of[slot]))
+                self.desk.quarantine(slot, unanswered=self._caller.is_open(int(self._plan.group_of[slot])))
                 self._control.op[slot] = Op.NONE
                 self.healer.renew(slot)
         for g, slots in enumerate(self._plan.group_slots):

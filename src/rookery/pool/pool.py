@@ -6,7 +6,6 @@ slot the careful path decides group by group.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -16,10 +15,10 @@ import numpy as np
 
 from rookery import events
 from rookery.clock import Clock, SystemClock
-from rookery.errors import CheckpointError, ClosedError, UsageError, error_for
-from rookery.pool import evidence
+from rookery.errors import ClosedError, UsageError
 from rookery.pool.asker import Asker
 from rookery.pool.batch import Batch
+from rookery.pool.calling import Calling
 from rookery.pool.checks import Slots, checked_slots, seeds_for, whole_groups
 from rookery.pool.desk import Life
 from rookery.pool.healer import Healer
@@ -30,12 +29,11 @@ from rookery.pool.receiver import Receiver
 from rookery.pool.start import Order, Start, begin
 from rookery.pool.states import SlotState, StateDesk
 from rookery.spec.autoreset import Autoreset
-from rookery.spec.call import CallRequest, CallResult
+from rookery.spec.call import CallRequest
 from rookery.spec.codec import ActionCodec
 from rookery.spec.env import EnvSpec
 from rookery.spec.options import PoolOptions
 from rookery.spec.phase import Attention
-from rookery.transport.mailbox import TO_PARENT
 
 ALREADY_SENT, NOT_SENT = -1, -2
 """Answers of the native exchange that leave the rest to ``recv``, or all of it to ``send`` and ``recv``."""
@@ -89,7 +87,6 @@ class Pool:
         spill_dir = self.run_dir / "journal"
         self._journal.open(self._control, start.arrays, ActionCodec.of(start.data.action), next_step, heals, spill_dir)
         self._healer = Healer(heals, self._journal, self._control, self._mail, self._clock, log.emit)
-        self._states = StateDesk(start.data, start.arrays, self._control, self._journal, self._healer)
         self._minder = Minder(
             self._plan,
             self._crew,
@@ -105,18 +102,32 @@ class Pool:
             self._plan, self._caller, self._minder, self._control, self._mail, self._journal, self._clock
         )
         self._desk = self._minder.desk
-        self._group_slots = [np.array(slots) for slots in self._plan.group_slots]
-        self._group_of = np.empty(self.num_envs, np.int64)
-        for g, slots in enumerate(self._group_slots):
-            self._group_of[slots] = g
-        self._worker_of = np.array(self._plan.group_worker)[self._group_of]
+        self._calling = Calling(
+            self._plan,
+            self._crew,
+            self._caller,
+            self._minder,
+            self._asker,
+            self._control,
+            self._mail,
+            self._journal,
+        )
+        self._states = StateDesk(
+            start.data,
+            start.arrays,
+            self._control,
+            self._journal,
+            self._healer,
+            self._calling,
+            self._gather,
+            self._desk,
+        )
         self._begun, self._has_begun = False, np.zeros(self.num_envs, np.bool_)
         # The native exchange reads the machine's own clock, and needs actions that are rows of one array.
         swift = self._plan.is_synchronous and not self._disabled and isinstance(self._clock, SystemClock)
         swift = swift and self._writer.plain is not None
         self._swift = getattr(self._caller, "exchange_all", None) if swift else None
         notes = self._journal.notes
-        self._note_all = notes.note_all if notes is not None else None
         self._hold_notes = notes.hold_all if notes is not None else None
         self._note_held = notes.note_held if notes is not None else None
         self._receiver = Receiver(
@@ -159,8 +170,7 @@ class Pool:
         finally:
             self._minder.patient = False
             self._asker.restore()
-        self._has_begun[chosen] = True
-        self._begun = bool(self._has_begun.all())
+        self._have_begun(chosen)
         return batch
 
     def send(self, actions: Any, slots: Sequence[int] | Slots | None = None) -> None:
@@ -175,11 +185,10 @@ class Pool:
         else:
             self._writer.write(actions, chosen)
         if self._minder.careful:
-            for group in range(len(self._group_slots)) if groups is None else groups:
+            for group in range(len(self._plan.group_slots)) if groups is None else groups:
                 self._asker.step(group)
         elif groups is None:
-            if self._note_all is not None:
-                self._note_all()
+            self._journal.note_all()
             self._minder.sent_ns.fill(self._clock.now_ns())
             self._caller.post_all()
         else:
@@ -235,60 +244,22 @@ class Pool:
             EnvRaisedError: the call raised in an environment; the episode goes on.
             WorkerError: a worker died under the call.
         """
-        self._check_open()
-        if self._caller.inflight_count:
-            raise UsageError("answers are under way: call recv() before call()")
-        chosen = self._gather.all_slots if slots is None else checked_slots(slots, self.num_envs)
+        chosen = self._idle(slots, "call()")
         requests = [request] * len(chosen) if isinstance(request, CallRequest) else list(request)
-        self._await_up(chosen)
-        try:
-            self._asker.call(chosen.tolist(), requests)
-            self._asker.await_answers()
-            self._caller.collect(len(self._group_slots), 0)
-        finally:
-            self._asker.restore()
-        broke = self._minder.take_call_fault()
-        for fault in (*self._minder.take_faults(self._desk.faulty(chosen)).values(), *([broke] if broke else [])):
-            self._minder.forget_newest()
-            raise error_for(fault)
-        results = [self._call_result(slot) for slot in chosen.tolist()]
-        for slot, one, result in zip(chosen.tolist(), requests, results, strict=True):
-            if not result.is_read:
-                self._journal.remember_call(slot, one)
-        for slot, result in zip(chosen.tolist(), results, strict=True):
-            if result.error:
-                words = {"summary": result.error, "traceback": result.traceback, "phase": "call"}
-                raise error_for(evidence.raised("raised", self._crew.slot_scene(slot), words))
-        return tuple(result.value for result in results)
+        return self._calling.make(chosen, requests)
 
     def save_states(self, slots: Sequence[int] | None = None) -> list[SlotState]:
         """The states of all or some slots: snapshots where environments offer them, else how to get there again."""
-        snapshots = self.request(CallRequest("save"), slots)
-        chosen = self._gather.all_slots if slots is None else checked_slots(slots, self.num_envs)
+        chosen = self._idle(slots, "save_states()")
         self._refuse_finished(chosen, "their episodes are over, and there is nothing to go on from")
-        return [
-            self._states.make(slot, snapshot, self._gather.objects_of(slot))
-            for slot, snapshot in zip(chosen.tolist(), snapshots, strict=True)
-        ]
+        return self._states.save(chosen)
 
     def load_states(self, states: Sequence[SlotState], slots: Sequence[int] | None = None) -> Batch:
         """Put slots into states, one each; their rows are returned as ``reset`` returns first observations."""
-        self._check_open()
-        chosen = self._gather.all_slots if slots is None else checked_slots(slots, self.num_envs)
-        self._states.check(states, chosen.tolist())
-        if self._caller.inflight_count:
-            raise UsageError("answers are under way: call recv() before load_states()")
-        self._await_up(chosen)
-        for slot, state in zip(chosen.tolist(), states, strict=True):
-            self._states.order(slot, state)
-        self.request(CallRequest("stand"), chosen.tolist())
-        for slot, state in zip(chosen.tolist(), states, strict=True):
-            if not self._states.arrived(slot, state):
-                raise CheckpointError(f"slot {slot} could not be put into the state: its replay gave other rows")
-            self._gather.keep_objects(slot, state.objects)
-            self._desk.revive(slot)
-        self._has_begun[chosen] = True
-        self._begun = bool(self._has_begun.all())
+        chosen = self._idle(slots, "load_states()")
+        self._states.check(states, chosen)
+        self._states.load(states, chosen)
+        self._have_begun(chosen)
         return self._gather.some(chosen, Attention.NONE)
 
     def broadcast_state(self, from_slot: int, to_slots: Sequence[int] | None = None) -> Batch:
@@ -363,7 +334,7 @@ class Pool:
             chosen, groups = self._receiver.last_slots, self._receiver.last_groups
         else:
             chosen = checked_slots(slots, self.num_envs)
-            groups = whole_groups(chosen, self._group_of, self._group_slots)
+            groups = whole_groups(chosen, self._plan.group_of, self._plan.group_rows)
         if any(self._caller.is_inflight(g) for g in groups):
             self._refuse_pending()
         return chosen, groups
@@ -376,7 +347,7 @@ class Pool:
         while True:
             self._asker.reset(left)
             self._asker.await_answers()
-            _, attention = self._caller.collect(len(self._group_slots), 0)
+            _, attention = self._caller.collect(len(self._plan.group_slots), 0)
             self._minder.sort_out(chosen)
             batch = self._receiver.hand_out(chosen, attention)
             left = [slot for slot in left if self._desk.life[slot] not in (Life.LIVE, Life.OUT)]
@@ -387,25 +358,19 @@ class Pool:
         """Wait for answers under way and forget them."""
         if self._caller.inflight_count:
             self._asker.await_answers()
-            self._caller.collect(len(self._group_slots), 0)
+            self._caller.collect(len(self._plan.group_slots), 0)
         self._minder.forget_faults()
 
-    def _await_up(self, chosen: Slots) -> None:
-        """Calls need an environment: wait for restarts; a quarantined slot has none."""
-        workers = set(self._worker_of[chosen].tolist())
-        while True:
-            out = [slot for slot in chosen.tolist() if slot in self._crew.ledger.quarantined]
-            if out:
-                raise UsageError(f"slots {out} are quarantined and have no environment to call")
-            if all(self._minder.is_up(worker) for worker in workers):
-                return
-            time.sleep(0.001)
-            self._minder.attend()
+    def _idle(self, slots: Sequence[int] | None, verb: str) -> Slots:
+        """The slots of a request that may only be made while no answer is under way."""
+        self._check_open()
+        if self._caller.inflight_count:
+            raise UsageError(f"answers are under way: call recv() before {verb}")
+        return self._gather.all_slots if slots is None else checked_slots(slots, self.num_envs)
 
-    def _call_result(self, slot: int) -> CallResult:
-        result: CallResult = self._mail.get(slot, TO_PARENT, int(self._control.mail_bytes[slot]))
-        self._control.mail_bytes[slot] = 0
-        return result
+    def _have_begun(self, chosen: Slots) -> None:
+        self._has_begun[chosen] = True
+        self._begun = bool(self._has_begun.all())
 
     # ---- refusals ---------------------------------------------------------------------------------------------------
 

@@ -44,17 +44,13 @@ class Receiver:
         self._caller, self._minder, self._asker, self._gather = caller, minder, asker, gather
         self._control, self._mail, self._journal, self._clock = control, mail, journal, clock
         self._desk = minder.desk
-        self._group_slots = [np.array(slots) for slots in plan.group_slots]
-        self._all_groups = len(self._group_slots)
-        self._worker_of = np.empty(plan.num_envs, np.int64)
-        for slots, worker in zip(self._group_slots, plan.group_worker, strict=True):
-            self._worker_of[slots] = worker
+        self._plan, self._all_groups = plan, len(plan.group_slots)
         self._batch_groups = self._all_groups
         if not plan.is_synchronous:
-            self._batch_groups = plan.batch_size // len(self._group_slots[0])
+            self._batch_groups = plan.batch_size // len(plan.group_slots[0])
         # Groups of one slot, the usual case of first-ready batches, need no concatenation.
-        alone = all(len(slots) == 1 for slots in self._group_slots)
-        self._single = np.concatenate(self._group_slots) if alone else None
+        alone = all(len(slots) == 1 for slots in plan.group_slots)
+        self._single = np.concatenate(plan.group_rows) if alone else None
         self._turn, self._mended, self._carried = 0, False, Attention.NONE
         self.last_slots = np.zeros(0, np.int64)
         self.last_groups: list[int] = []
@@ -137,7 +133,7 @@ class Receiver:
         for slot in slots[masked].tolist():
             if self._control.torn[slot]:
                 self._gather.blank(slot)
-        up = (self._minder.is_up(worker) for worker in self._worker_of[slots].tolist())
+        up = (self._minder.is_up(worker) for worker in self._plan.worker_of[slots].tolist())
         self._minder.came_back(self._desk.handed_out(slots, up), now)
         self._control.op[slots] = Op.STEP
         self._minder.raise_newest()
@@ -149,4 +145,4 @@ class Receiver:
             self._journal.keep_snapshot(slot, self._mail.get_bytes(slot, STATE, nbytes))
 
     def _concatenated(self, groups: list[int]) -> Slots:
-        return np.concatenate([self._group_slots[g] for g in groups])
+        return np.concatenate([self._plan.group_rows[g] for g in groups])

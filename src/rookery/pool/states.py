@@ -14,9 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rookery.errors import CheckpointError, UsageError
+from rookery.pool.calling import Calling
+from rookery.pool.checks import Slots
+from rookery.pool.desk import Desk
+from rookery.pool.gather import Gatherer
 from rookery.pool.healer import Healer
 from rookery.pool.journal import Journal
 from rookery.spec.arrays import leaves
+from rookery.spec.call import CallRequest
 from rookery.spec.data import DataSpec
 from rookery.spec.restore import Beginning, Outcome, Restore
 from rookery.transport.control import Control
@@ -59,9 +64,30 @@ class StateDesk:
     control: Control
     journal: Journal
     healer: Healer
+    calling: Calling
+    gather: Gatherer
+    desk: Desk
 
-    def make(self, slot: int, snapshot: bytes | None, objects: Mapping[str, Any]) -> SlotState:
-        """The state of one slot; ``snapshot`` is what its environment gave, if it can."""
+    def save(self, slots: Slots) -> list[SlotState]:
+        """The states of these slots: snapshots where environments offer them, else how to get there again."""
+        snapshots = self.calling.make(slots, [CallRequest("save")] * len(slots))
+        return [self._make(slot, snapshot) for slot, snapshot in zip(slots.tolist(), snapshots, strict=True)]
+
+    def load(self, states: Sequence[SlotState], slots: Slots) -> None:
+        """Put slots into states, one each; their rows are the states' then."""
+        self.calling.await_up(slots)  # a worker that is still coming up may have an older order to carry out
+        for slot, state in zip(slots.tolist(), states, strict=True):
+            self.control.begun[slot] += 1
+            self.journal.load(slot, state.recipe, state.length)
+            self.healer.order(slot, state.recipe)
+        self.calling.make(slots, [CallRequest("stand")] * len(slots))  # before anything it is asked, a slot goes there
+        for slot, state in zip(slots.tolist(), states, strict=True):
+            if self.control.outcome[slot] != Outcome.RESTORED:
+                raise CheckpointError(f"slot {slot} could not be put into the state: its replay gave other rows")
+            self._take_row(slot, state)
+            self.desk.revive(slot)
+
+    def _make(self, slot: int, snapshot: bytes | None) -> SlotState:
         control = self.control
         length, total = int(control.running_length[slot]), float(control.running_return[slot])
         if snapshot is not None:
@@ -75,10 +101,12 @@ class StateDesk:
             if found is None:
                 raise UsageError(f"the state of slot {slot} cannot be saved: the beginning of its episode is not kept")
             recipe = found
-        row = {name: self.arrays[f"obs:{name}"][slot].copy() for name in self._names()}
-        return SlotState(length, total, recipe, row, objects, int(control.digest[slot]), self.data.fingerprint)
+        names = [leaf.name for leaf in leaves(self.data.observation) if leaf.dtype is not None]
+        row = {name: self.arrays[f"obs:{name}"][slot].copy() for name in names}
+        objects, digest = self.gather.objects_of(slot), int(control.digest[slot])
+        return SlotState(length, total, recipe, row, objects, digest, self.data.fingerprint)
 
-    def check(self, states: Sequence[SlotState], slots: Sequence[int]) -> None:
+    def check(self, states: Sequence[SlotState], slots: Slots) -> None:
         """Refuse what cannot be loaded, before anything is changed."""
         if len(states) != len(slots):
             raise UsageError(f"{len(states)} states for {len(slots)} slots; give one state per slot")
@@ -90,23 +118,10 @@ class StateDesk:
             if self.journal.notes is None:
                 raise UsageError("states can be loaded only with on_fault='heal' and actions that are arrays")
 
-    def order(self, slot: int, state: SlotState) -> None:
-        """Write the order to go there; the slot carries it out with its next request."""
-        self.control.begun[slot] += 1
-        self.journal.load(slot, state.recipe, state.length)
-        self.healer.order(slot, state.recipe)
-
-    def arrived(self, slot: int, state: SlotState) -> bool:
-        """Whether the slot is there; its row is the state's then."""
+    def _take_row(self, slot: int, state: SlotState) -> None:
         control = self.control
-        if control.outcome[slot] != Outcome.RESTORED:
-            return False
         for name, value in state.row.items():
             self.arrays[f"obs:{name}"][slot] = value
         control.reward[slot], control.digest[slot], control.ended[slot] = 0.0, state.digest, 0
         control.terminated[slot] = control.truncated[slot] = False
-        control.mail_bytes[slot] = 0
-        return True
-
-    def _names(self) -> list[str]:
-        return [leaf.name for leaf in leaves(self.data.observation) if leaf.dtype is not None]
+        self.gather.keep_objects(slot, state.objects)

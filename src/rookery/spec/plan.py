@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
 
 from rookery.errors import ConfigError
 
@@ -57,6 +61,24 @@ class Plan:
     def is_synchronous(self) -> bool:
         """Whether every batch holds every slot."""
         return self.batch_size == self.num_envs
+
+    @cached_property
+    def group_rows(self) -> tuple[npt.NDArray[np.int64], ...]:
+        """The slots of each group as an array to index with."""
+        return tuple(np.array(slots, np.int64) for slots in self.group_slots)
+
+    @cached_property
+    def group_of(self) -> npt.NDArray[np.int64]:
+        """The group of each slot."""
+        group_of = np.empty(self.num_envs, np.int64)
+        for group, slots in enumerate(self.group_rows):
+            group_of[slots] = group
+        return group_of
+
+    @cached_property
+    def worker_of(self) -> npt.NDArray[np.int64]:
+        """The worker of each slot."""
+        return np.array(self.group_worker, np.int64)[self.group_of]
 
     def groups_of(self, worker: int) -> tuple[int, ...]:
         """The groups a worker serves."""
