@@ -34,6 +34,7 @@ _HOMES = {
     "PoolExhaustedError": "rookery.errors",
     "TransportError": "rookery.errors",
     "CheckpointError": "rookery.errors",
+    "EmulatorError": "rookery.errors",
     "Fault": "rookery.errors",
 }
 
@@ -44,6 +45,7 @@ __all__ = [
     "CheckpointError",
     "ClosedError",
     "ConfigError",
+    "EmulatorError",
     "EnvRaisedError",
     "EnvSpec",
     "Fault",
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
         CheckpointError,
         ClosedError,
         ConfigError,
+        EmulatorError,
         EnvRaisedError,
         Fault,
         PoolExhaustedError,

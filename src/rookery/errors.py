@@ -15,6 +15,7 @@
       PoolExhaustedError   restart budget spent; lists the last WorkerError of each slot
       TransportError       shared memory or doorbell gone
       CheckpointError      a saved state cannot be used
+      EmulatorError        an emulator is missing, or refuses what it was given
 
 "You closed it" (``ClosedError``) and "it broke" (``WorkerError``) are different types on purpose.
 """
@@ -50,6 +51,10 @@ class TransportError(RookeryError):
 
 class CheckpointError(RookeryError):
     """A saved state is truncated, foreign or newer than this version."""
+
+
+class EmulatorError(RookeryError):
+    """An emulator is missing, or refuses what it was given; the message says what to do."""
 
 
 @dataclass(frozen=True)
