@@ -1,0 +1,97 @@
+"""Pokemon Emerald's party as numbers: unscrambles what the game keeps scrambled. Pure: bytes in, arrays out.
+
+The game XORs the secret part of every member with two of its public numbers and shuffles its four blocks by the first
+(``DecryptBoxMon`` and ``GetSubstruct`` of the public decompilation). A checksum tells whether what was read is whole:
+the game unscrambles in place for a moment, and a frame may end in that moment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+MEMBERS = 6
+MEMBER_BYTES = 100
+HIGHEST_LEVEL = 100
+
+_WORDS = MEMBER_BYTES // 4
+_SECRET = slice(8, 20)
+_CHECKSUM = 14
+"""Index of a member's checksum among its half words."""
+_LEVEL = 84
+_HP = 43
+_MAX_HP = 44
+"""Indices among a member's half words."""
+
+_GROWTH_BLOCK = np.array([0] * 6 + [1, 1, 2, 3, 2, 3, 1, 1, 2, 3, 2, 3, 1, 1, 2, 3, 2, 3])
+"""Where the block with species and experience lies, by ``personality % 24``."""
+
+_EGG_BLOCK = np.array([3, 2, 3, 2, 1, 1, 3, 2, 3, 2, 1, 1, 3, 2, 3, 2, 1, 1, 0, 0, 0, 0, 0, 0])
+"""Where the block with the egg's bit lies."""
+_EGG_BIT = np.uint32(1 << 30)
+
+
+@dataclass(frozen=True)
+class Party:
+    """Six members, zeros where there is none.
+
+    Attributes:
+        count: how many there are.
+        species: the game's internal numbers.
+        level: 1 to 100.
+        hp: left.
+        max_hp: when healthy.
+        experience: points.
+        egg: 1 for an egg.
+    """
+
+    count: int
+    species: npt.NDArray[np.uint16]
+    level: npt.NDArray[np.uint8]
+    hp: npt.NDArray[np.uint16]
+    max_hp: npt.NDArray[np.uint16]
+    experience: npt.NDArray[np.uint32]
+    egg: npt.NDArray[np.uint8]
+
+
+def read_party(count: int, data: npt.NDArray[np.uint8]) -> Party | None:
+    """The party from ``gPlayerPartyCount`` and the bytes of ``gPlayerParty``; None if they make no sense just now."""
+    if count > MEMBERS:
+        return None
+    members = np.zeros((MEMBERS, MEMBER_BYTES), np.uint8)
+    members[:count] = data.reshape(MEMBERS, MEMBER_BYTES)[:count]
+    words, halves = members.view("<u4"), members.view("<u2")
+    secret = words[:, _SECRET] ^ (words[:, 0] ^ words[:, 1])[:, None]
+    party = _unscrambled(count, members, words, secret)
+    return party if _is_whole(party, secret, halves[:, _CHECKSUM]) else None
+
+
+def _unscrambled(
+    count: int, members: npt.NDArray[np.uint8], words: npt.NDArray[np.uint32], secret: npt.NDArray[np.uint32]
+) -> Party:
+    halves = members.view("<u2")
+    rows, order = np.arange(MEMBERS), words[:, 0] % 24
+    growth = 3 * _GROWTH_BLOCK[order]
+    return Party(
+        count=count,
+        species=(secret[rows, growth] & 0xFFFF).astype(np.uint16),
+        level=members[:, _LEVEL].copy(),
+        hp=halves[:, _HP].astype(np.uint16),
+        max_hp=halves[:, _MAX_HP].astype(np.uint16),
+        experience=secret[rows, growth + 1].astype(np.uint32),
+        egg=(secret[rows, 3 * _EGG_BLOCK[order] + 1] & _EGG_BIT != 0).astype(np.uint8),
+    )
+
+
+def _is_whole(party: Party, secret: npt.NDArray[np.uint32], checksums: npt.NDArray[np.uint16]) -> bool:
+    sums = ((secret & 0xFFFF).sum(axis=1) + (secret >> 16).sum(axis=1)) & 0xFFFF
+    there = slice(0, party.count)
+    level = party.level[there]
+    return bool(
+        np.array_equal(sums, checksums)
+        and ((level >= 1) & (level <= HIGHEST_LEVEL)).all()
+        and (party.hp <= party.max_hp).all()
+        and (party.max_hp[there] > 0).all()
+    )

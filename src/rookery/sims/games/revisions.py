@@ -1,0 +1,96 @@
+"""Which revision of a user's game a ROM is. Knows public checksums only; nothing of a game is in here.
+
+A memory map fits one build of a game. A ROM that is another one is refused, or accepted with a warning, and always
+with words that say what was expected and what was given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rookery.errors import ConfigError
+
+INES_MAGIC = b"NES\x1a"
+INES_HEADER_BYTES = 16
+_GBA_CODE, _GBA_REVISION, _GBA_HEADER_BYTES = slice(0xAC, 0xB0), 0xBC, 0xC0
+
+
+@dataclass(frozen=True)
+class Game:
+    """What is known of a game's ROMs.
+
+    Attributes:
+        title: for people.
+        system: ``gba`` or ``nes``.
+        expected: name of the revision that the memory map fits.
+        sha1: its SHA-1 (of a NES ROM without its 16-byte header), in hexadecimal digits.
+        others: names of other revisions by their SHA-1.
+        id: its Gymnasium id.
+    """
+
+    title: str
+    system: str
+    expected: str
+    sha1: str
+    others: Mapping[str, str]
+    id: str
+
+
+def read_rom(rom: str | Path | None, game: Game) -> bytes:
+    """The ROM's bytes.
+
+    Raises:
+        ConfigError: no path, no such file, or not a ROM of that system.
+    """
+    if rom is None:
+        raise ConfigError(
+            f"{game.id} needs your own ROM of {game.title} ({game.expected}); none is shipped: give rom='PATH', "
+            "or --rom PATH on the command line"
+        )
+    try:
+        data = Path(rom).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"rom={str(rom)!r} cannot be read: {error.strerror or error}") from None
+    if not _is_of(game.system, data):
+        raise ConfigError(f"rom={str(rom)!r} is no {game.system.upper()} ROM; expected: {game.title} ({game.expected})")
+    return data
+
+
+def check_revision(data: bytes, game: Game, *, any_revision: bool) -> None:
+    """Refuse a ROM of another revision; with ``any_revision`` only warn.
+
+    Raises:
+        ConfigError: saying what was expected and what was given.
+    """
+    sha1 = fingerprint(data, game.system)
+    if sha1 == game.sha1:
+        return
+    words = (
+        f"{game.id} is made for {game.title}, {game.expected} (SHA-1 {game.sha1}); given: "
+        f"{game.others.get(sha1) or _described(data, game.system)} (SHA-1 {sha1})"
+    )
+    if not any_revision:
+        raise ConfigError(f"{words}; its memory may lie elsewhere. If you know better: any_revision=True")
+    warnings.warn(f"{words}; rewards are right only if its memory is laid out alike", stacklevel=3)
+
+
+def fingerprint(data: bytes, system: str) -> str:
+    """The SHA-1 that public lists give: of a NES ROM without its header, which tools write differently."""
+    return hashlib.sha1(data[INES_HEADER_BYTES:] if system == "nes" else data, usedforsecurity=False).hexdigest()
+
+
+def _is_of(system: str, data: bytes) -> bool:
+    if system == "nes":
+        return data.startswith(INES_MAGIC) and len(data) > INES_HEADER_BYTES
+    return len(data) > _GBA_HEADER_BYTES and data[0xB2] == 0x96
+
+
+def _described(data: bytes, system: str) -> str:
+    if system == "nes":
+        return f"an unknown ROM of {len(data):,} bytes"
+    code = data[_GBA_CODE].decode("ascii", "replace")
+    return f"an unknown ROM with game code {code!r}, revision {data[_GBA_REVISION]}, {len(data):,} bytes"
