@@ -11,11 +11,11 @@ from rookery.errors import EmulatorError
 
 EWRAM, IWRAM = 0x02000000, 0x03000000
 
-ORDERS = (
-    "GAEM GAME GEAM GEMA GMAE GMEA AGEM AGME AEGM AEMG AMGE AMEG "
-    "EGAM EGMA EAGM EAMG EMGA EMAG MGAE MGEA MAGE MAEG MEGA MEAG"
-).split()
-"""The order of the blocks Growth, Attacks, Effort and Miscellaneous, by personality modulo 24, as players' wikis list it."""
+ORDERS = """
+    GAEM GAME GEAM GEMA GMAE GMEA AGEM AGME AEGM AEMG AMGE AMEG
+    EGAM EGMA EAGM EAMG EMGA EMAG MGAE MGEA MAGE MAEG MEGA MEAG
+"""
+"""The order of the blocks Growth, Attacks, Effort and Miscellaneous, by personality modulo 24, as players know it."""
 
 
 def member(species, level, hp, max_hp, *, personality=0, owner=0xBEEF1234, experience=1000, egg=False):
@@ -26,7 +26,7 @@ def member(species, level, hp, max_hp, *, personality=0, owner=0xBEEF1234, exper
         "E": bytes(range(12)),
         "M": struct.pack("<BBHII", 0, 16, 0x1234, (1 << 30 if egg else 0) | 0x1ABCDEF, 0),
     }
-    secret = b"".join(blocks[letter] for letter in ORDERS[personality % 24])
+    secret = b"".join(blocks[letter] for letter in ORDERS.split()[personality % 24])
     checksum = sum(struct.unpack("<24H", secret)) & 0xFFFF
     key = personality ^ owner
     scrambled = b"".join(struct.pack("<I", word ^ key) for word in struct.unpack("<12I", secret))

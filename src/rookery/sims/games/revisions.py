@@ -17,6 +17,8 @@ from rookery.errors import ConfigError
 INES_MAGIC = b"NES\x1a"
 INES_HEADER_BYTES = 16
 _GBA_CODE, _GBA_REVISION, _GBA_HEADER_BYTES = slice(0xAC, 0xB0), 0xBC, 0xC0
+_GBA_REGIONS = {"E": "USA", "J": "Japan", "P": "Europe", "D": "Germany", "F": "France", "I": "Italy", "S": "Spain"}
+"""What the last letter of a game code stands for."""
 
 
 @dataclass(frozen=True)
@@ -93,4 +95,5 @@ def _described(data: bytes, system: str) -> str:
     if system == "nes":
         return f"an unknown ROM of {len(data):,} bytes"
     code = data[_GBA_CODE].decode("ascii", "replace")
-    return f"an unknown ROM with game code {code!r}, revision {data[_GBA_REVISION]}, {len(data):,} bytes"
+    region = _GBA_REGIONS.get(code[-1:], "region unknown")
+    return f"a ROM with game code {code!r} ({region}), revision {data[_GBA_REVISION]}, {len(data):,} bytes"
