@@ -1,0 +1,249 @@
+"""A machine over the ``mgba`` bindings: Game Boy Advance and Game Boy. Owns the native core and all it points to.
+
+The bindings free what the core still uses: a picture, a ROM's file. So this module speaks to the library below their
+classes and ties everything the core looks at to the core's own life. It never opens a save file beside the ROM, and
+never lets the core see the host's clock.
+
+It runs on Python 3.11 only and needs the system's ``libmgba0.10``; a libretro core does the same on every Python.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rookery.errors import EmulatorError
+from rookery.sims.emulator import BUTTONS, Identity, MachineState, Picture
+
+INSTALL = "pip install mgba, and apt-get install --no-install-recommends libmgba0.10"
+KEYS = ("a", "b", "select", "start", "right", "left", "up", "down", "r", "l")
+"""Buttons in the order of the core's own bits."""
+
+EPOCH_MS = 946_684_800_000
+"""What a cartridge's clock shows at power-on: the first second of 2000; from there it goes by emulated frames."""
+
+_GBA_FIXED_BYTE = 0xB2, 0x96
+_GB_HEADER = slice(0x134, 0x14D)
+_GB_COLOUR_BYTE = 0x143
+_MOVING = ("sram", "cart1", "cart2")
+"""Blocks that are not mapped: memory of the cartridge, which moves, and mirrors."""
+
+
+class MgbaEmulator:
+    """One GBA or Game Boy with one game in it."""
+
+    def __init__(self, rom: Path, *, frame_skip: int, scratch: Path | None = None) -> None:
+        """Load and switch on. ``scratch`` is not used: nothing is ever written."""
+        data = Path(rom).read_bytes()
+        system = _system_of(data, rom)
+        self._ffi, self._lib = library()
+        self._core = self._load(data, system)
+        self._pixels = _picture_of(self._ffi, self._core)
+        self._shown: npt.NDArray[np.uint8] = self._pixels[..., :3]
+        self._video = _board_of(self._ffi, self._core, system).video
+        self.memory = MgbaMemory(self._ffi, self._core)
+        self.identity = Identity("mgba", "mGBA", _version(), system, hashlib.sha256(data).hexdigest())
+        self.buttons = tuple(name for name in BUTTONS if name in (KEYS if system == "gba" else KEYS[:8]))
+        self.frame_skip = frame_skip
+        self.frames_per_s = self._core.frequency(self._core) / self._core.frameCycles(self._core)
+        self._pad = 0
+        self._keys = [KEYS.index(name) if name in self.buttons else None for name in BUTTONS]
+
+    def step(self, pad: int) -> None:
+        """Run ``frame_skip`` frames; only the last is drawn."""
+        self.advance(self.frame_skip, pad)
+
+    def advance(self, frames: int, pad: int) -> None:
+        """Run some frames; only the last is drawn."""
+        core = self._open()
+        if pad != self._pad:
+            core.setKeys(core, self._bits(pad))
+            self._pad = pad
+        self._video.frameskipCounter = frames - 1
+        for _ in range(frames):
+            core.runFrame(core)
+
+    def picture(self) -> Picture:
+        """The last frame drawn; the next step draws over it."""
+        self._open()
+        return Picture(self._shown, "rgb888")
+
+    def save(self) -> MachineState:
+        """The core's state, and the cartridge's memory, which it lacks."""
+        core = self._open()
+        state = self._ffi.new("uint8_t[]", core.stateSize(core))
+        if not core.saveState(core, state):
+            raise EmulatorError("mGBA could not save its state")
+        pixels = self._shown
+        return MachineState(
+            bytes(self._ffi.buffer(state)), self._cartridge(), pixels.tobytes(), pixels.shape, "rgb888", 0, self._pad
+        )
+
+    def load(self, state: MachineState) -> None:
+        """Be there, with the picture and the cartridge of then."""
+        core = self._open()
+        self._refuse_foreign(state)
+        if not core.loadState(core, state.core):
+            raise EmulatorError("mGBA refuses this state: it is damaged, or was saved with another ROM or version")
+        self._restore_cartridge(state.cartridge)
+        core.setKeys(core, self._bits(state.pad))
+        self._pad = state.pad
+        self._shown[...] = np.frombuffer(state.pixels, np.uint8).reshape(state.shape)
+
+    def close(self) -> None:
+        """Let go of the game; it goes when the last view of its memory has gone too."""
+        self._core = self._video = None
+        self.memory.close()
+
+    def _open(self) -> Any:
+        if self._core is None:
+            raise EmulatorError("this emulator was closed; open a new one")
+        return self._core
+
+    def _bits(self, pad: int) -> int:
+        return sum(1 << bit for button, bit in enumerate(self._keys) if bit is not None and pad >> button & 1)
+
+    def _load(self, data: bytes, system: str) -> Any:
+        ffi, lib = self._ffi, self._lib
+        native = lib.mCoreCreate(lib.mPLATFORM_GBA if system == "gba" else lib.mPLATFORM_GB)
+        native.init(native)
+        lib.mCoreInitConfig(native, ffi.NULL)
+        rom = ffi.new("uint8_t[]", data)
+        core = ffi.gc(native, lambda core, rom=rom: _unload(lib, ffi, core))  # the lambda keeps the ROM's bytes
+        if not core.loadROM(core, lib.VFileFromConstMemory(rom, len(data))):
+            raise EmulatorError("mGBA refuses this ROM: it is damaged or has hardware that mGBA does not know")
+        core.rtc.override, core.rtc.value = lib.RTC_FAKE_EPOCH, EPOCH_MS
+        core.reset(core)
+        return core
+
+    def _cartridge(self) -> bytes:
+        copy = self._ffi.new("void **")
+        size = self._core.savedataClone(self._core, copy)
+        if not size:
+            return b""
+        owned = self._ffi.gc(copy[0], self._lib.free)
+        return bytes(self._ffi.buffer(owned, size))
+
+    def _restore_cartridge(self, content: bytes) -> None:
+        if content and not self._core.savedataRestore(self._core, content, len(content), True):
+            raise EmulatorError(f"mGBA refuses the cartridge's memory of {len(content)} bytes")
+
+    def _refuse_foreign(self, state: MachineState) -> None:
+        size = self._core.stateSize(self._core)
+        if len(state.core) != size:
+            raise EmulatorError(f"a state of this machine has {size} bytes, not {len(state.core)}")
+        if (state.layout, state.shape) != ("rgb888", self._shown.shape) or len(state.pixels) != self._shown.size:
+            raise EmulatorError(
+                f"the picture in this state is {state.layout} {state.shape}, not rgb888 {self._shown.shape}"
+            )
+
+
+class MgbaMemory:
+    """Memory by bus address. Only blocks whose place never changes are mapped: no banks, no cartridge memory."""
+
+    def __init__(self, ffi: Any, core: Any) -> None:
+        self._blocks = [
+            (name, start, np.asarray(_Window(core, address, size)))
+            for name, start, address, size in _fixed_blocks(ffi, core)
+        ]
+
+    def view(self, address: int, size: int) -> npt.NDArray[np.uint8]:
+        """A live read-only view."""
+        for _, start, block in self._blocks:
+            if start <= address and address + size <= start + len(block):
+                return block[address - start : address - start + size]
+        known = ", ".join(f"{name} {start:#x}..{start + size - 1:#x}" for name, start, size in self.regions())
+        raise EmulatorError(f"{size} bytes at {address:#x} are not mapped; mapped: {known or 'nothing, it was closed'}")
+
+    def regions(self) -> tuple[tuple[str, int, int], ...]:
+        """Name, first address and size of every mapped block."""
+        return tuple((name, start, len(block)) for name, start, block in self._blocks)
+
+    def close(self) -> None:
+        """Hand out nothing more."""
+        self._blocks = []
+
+
+class _Window:
+    """A piece of native memory as numpy asks for it. Every array made of it holds the core that owns the memory."""
+
+    def __init__(self, core: Any, address: int, size: int) -> None:
+        self.core = core
+        self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": (size,), "data": (address, True)}
+
+
+@cache
+def library() -> tuple[Any, Any]:
+    """The bindings' ``ffi`` and ``lib``, silenced.
+
+    Raises:
+        EmulatorError: they are not there, or cannot run on this Python.
+    """
+    if sys.version_info >= (3, 12):
+        raise EmulatorError(
+            f"the mgba bindings do not run on Python {sys.version_info.major}.{sys.version_info.minor}: they spin for "
+            f"ever in their first frame; use Python 3.11, or a libretro core (rookery cores)"
+        )
+    try:
+        inner = importlib.import_module("mgba._pylib")
+        importlib.import_module("mgba.log").silence()  # a line for every BIOS call fills a pipe that nobody reads
+    except ImportError as error:
+        raise EmulatorError(f"the mgba bindings cannot be imported ({error}); install them: {INSTALL}") from error
+    return inner.ffi, inner.lib
+
+
+def _version() -> str:
+    ffi, lib = library()
+    return str(ffi.string(lib.projectVersion).decode())
+
+
+def _system_of(data: bytes, rom: Path) -> str:
+    at, value = _GBA_FIXED_BYTE
+    if len(data) > at and data[at] == value:
+        return "gba"
+    if len(data) > _GB_HEADER.stop and -sum(byte + 1 for byte in data[_GB_HEADER]) % 256 == data[_GB_HEADER.stop]:
+        return "gbc" if data[_GB_COLOUR_BYTE] & 0x80 else "gb"
+    raise EmulatorError(f"{rom} is no Game Boy Advance or Game Boy ROM: neither header is right")
+
+
+def _unload(lib: Any, ffi: Any, core: Any) -> None:
+    lib.mCoreConfigDeinit(ffi.addressof(core.config))
+    core.deinit(core)
+
+
+def _picture_of(ffi: Any, core: Any) -> npt.NDArray[np.uint8]:
+    """Memory for the core to draw into. It must not go before the core does: the array's base holds both."""
+    width, height = ffi.new("unsigned *"), ffi.new("unsigned *")
+    core.desiredVideoDimensions(core, width, height)
+    pixels: npt.NDArray[np.uint8] = np.zeros((height[0], width[0], 4), np.uint8)
+    core.setVideoBuffer(core, ffi.cast("color_t *", pixels.ctypes.data), width[0])
+    core.reset(core)
+    return pixels
+
+
+def _board_of(ffi: Any, core: Any, system: str) -> Any:
+    return ffi.cast("struct GBA *" if system == "gba" else "struct GB *", core.board)
+
+
+def _fixed_blocks(ffi: Any, core: Any) -> list[tuple[str, int, int, int]]:
+    """Name, bus address, address in this process and size of every block that always lies in the same place."""
+    table, size, out = ffi.new("struct mCoreMemoryBlock **"), ffi.new("size_t *"), []
+    blocks = [table[0][number] for number in range(core.listMemoryBlocks(core, table))]
+    starts = sorted({int(block.start) for block in blocks})
+    for block in blocks:
+        name, start = ffi.string(block.internalName).decode(), int(block.start)
+        place = core.getMemoryBlock(core, block.id, size)
+        if place == ffi.NULL or name in _MOVING:
+            continue
+        end = min([int(block.end), *(other for other in starts if other > start)])
+        if size[0] > end - start and block.segmentStart:  # more banks than there is room for: only the first stays
+            end = int(block.segmentStart)
+        out.append((name, start, int(ffi.cast("uintptr_t", place)), min(end - start, int(size[0]))))
+    return out
