@@ -1,0 +1,98 @@
+"""Loads a core's file so that nothing is shared with anybody: every instance gets a private copy. Knows no games.
+
+All state of a libretro core is static. Two instances on one file are one machine; on two files they are two. The copy
+is removed as soon as it is loaded: the system keeps it while it is mapped, and nothing stays behind however the process
+ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import sys
+import tempfile
+from _ctypes import dlclose
+from pathlib import Path
+
+from rookery.errors import EmulatorError
+from rookery.sims.libretro import elf
+from rookery.sims.libretro.api import API_VERSION, declare
+
+MISSING = re.compile(r"^(?P<name>[^\s:/]+\.so[^\s:/]*): cannot open shared object file")
+MOST_DEPENDENCIES = 16
+
+_kept: dict[Path, ctypes.CDLL] = {}
+"""Libraries that cores need and that lie beside them; loaded once, for all."""
+
+
+def load(path: Path) -> ctypes.CDLL:
+    """A private instance of the core in ``path``.
+
+    Raises:
+        EmulatorError: the file is missing, damaged, or no libretro core.
+    """
+    library = _open_copy(path, _whole_file(path))
+    try:
+        declare(library)
+        version = library.retro_api_version()
+    except AttributeError as error:
+        unload(library)
+        raise EmulatorError(f"{path} is no libretro core: {error}") from None
+    if version != API_VERSION:
+        unload(library)
+        raise EmulatorError(f"{path} speaks version {version} of libretro's interface; only {API_VERSION} is known")
+    return library
+
+
+def unload(library: ctypes.CDLL) -> None:
+    """Give a private instance's memory back; nobody may use it afterwards."""
+    dlclose(library._handle)
+
+
+def _whole_file(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise EmulatorError(f"cannot read the core {path}: {error.strerror}") from None
+    complaint = elf.complaint_about(data) if sys.platform == "linux" else None
+    if complaint:
+        raise EmulatorError(f"{path} cannot be loaded: {complaint}. Install the core again: rookery cores")
+    return data
+
+
+def _open_copy(path: Path, data: bytes) -> ctypes.CDLL:
+    descriptor, copy = tempfile.mkstemp(prefix="rookery-core-", suffix=path.suffix)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        return _open(copy, path)
+    finally:
+        os.unlink(copy)
+
+
+def _open(copy: str, path: Path) -> ctypes.CDLL:
+    """Load the copy; a library that it lacks is taken from beside the original, where it would have been found."""
+    for _ in range(MOST_DEPENDENCIES):
+        try:
+            return ctypes.CDLL(copy, mode=os.RTLD_LOCAL | os.RTLD_NOW)
+        except OSError as error:
+            missing = MISSING.match(str(error))
+            beside = path.resolve().parent / missing["name"] if missing else None
+            if beside is None or beside in _kept or not beside.exists():
+                raise EmulatorError(_refusal(path, str(error).replace(copy, path.name))) from None
+            _keep(beside)
+    raise EmulatorError(f"{path} needs more than {MOST_DEPENDENCIES} libraries from beside it")
+
+
+def _keep(path: Path) -> None:
+    try:
+        _kept[path] = ctypes.CDLL(str(path), mode=os.RTLD_GLOBAL | os.RTLD_NOW)
+    except OSError as error:
+        raise EmulatorError(f"{path}, which a core needs, cannot be loaded: {error}") from None
+
+
+def _refusal(path: Path, error: str) -> str:
+    if "failed to map segment" in error:
+        return f"{path} cannot be run from {tempfile.gettempdir()}: programs are forbidden there; set TMPDIR ({error})"
+    return f"{path} cannot be loaded: {error}"

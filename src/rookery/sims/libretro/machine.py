@@ -1,0 +1,206 @@
+"""The libretro backend: one machine with one game in it, as ``rookery.sims.emulator`` describes.
+
+Owns what libretro leaves to its host: which frames are drawn, what a state lacks, the picture that belongs to it, and a
+clock that does not look at the host's. Files of a core are in a directory of this instance alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import shutil
+import tempfile
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+
+from rookery.errors import ClosedError, EmulatorError
+from rookery.sims.emulator import Identity, MachineState, Memory, Picture
+from rookery.sims.libretro import api, mgba_state, skipping
+from rookery.sims.libretro.game import Game
+from rookery.sims.libretro.memory import GBA_CARTRIDGE_SAVE, BusMemory
+from rookery.sims.libretro.picture import picture_in, picture_of
+from rookery.sims.systems import buttons_of
+
+MGBA = "mGBA"
+SKIP_OPTION = b"mgba_frameskip"
+FIXED = {b"mgba_use_bios": b"OFF"}
+"""Options that are not left at the core's default: a BIOS file that happens to be there would change the game."""
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a core can do with the game that is in it.
+
+    Attributes:
+        skips_drawing: frames between two pictures need not be drawn.
+        cartridge_in_state: the core's own state holds the cartridge's save memory; None: this cartridge has none.
+        clock_pinned: a clock in the cartridge counts frames; False: it would show the host's time.
+    """
+
+    skips_drawing: bool
+    cartridge_in_state: bool | None
+    clock_pinned: bool
+
+
+class LibretroEmulator:
+    """A game on a libretro core.
+
+    Args:
+        rom: the ROM's bytes.
+        core: the core's file.
+        system: ``gba``, ``nes``, ...
+        file_name: what the ROM is called, for the core and for messages.
+        frame_skip: frames of a step.
+        scratch: directory in which this instance makes its own; None: the system's for temporary files.
+    """
+
+    def __init__(
+        self, rom: bytes, core: Path, *, system: str, file_name: str, frame_skip: int = 1, scratch: Path | None = None
+    ) -> None:
+        directory = tempfile.mkdtemp(prefix="rookery-emulator-", dir=scratch)
+        self._remove_files = weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
+        try:
+            game = Game(core, rom, file_name, Path(directory), FIXED)
+        except BaseException:
+            self._remove_files()
+            raise
+        self._game: Game | None = game
+        self.identity = Identity("libretro", game.info.name, game.info.version, system, hashlib.sha256(rom).hexdigest())
+        self.buttons = buttons_of(system)
+        self.frame_skip = frame_skip
+        self.frames_per_s = game.timing.frames_per_s
+        self._skip = b""
+        self._counter = self._home = 0
+        self._shown: Picture | None = None
+        self._video: tuple[int, int, int, int] | None = None
+        self._after_load = False
+        self.abilities = self._set_up(game)
+        hidden = (GBA_CARTRIDGE_SAVE,) if self.abilities.cartridge_in_state else ()
+        self._bus = BusMemory(game, system, hidden)
+        self.memory: Memory = self._bus
+
+    def _set_up(self, game: Game) -> Abilities:
+        """Find out what the core does with this game, and pin its clock before the first frame."""
+        skips = self.identity.system == "gba" and game.frontend.variables.get(SKIP_OPTION) == b"0"
+        if skips:
+            self._home = self.frame_skip - 1
+        _, cartridge_bytes = game.memory(api.MEMORY_SAVE_RAM)
+        if game.info.name != MGBA:
+            return Abilities(skips, False if cartridge_bytes else None, clock_pinned=False)
+        state = game.save()
+        pinned = mgba_state.with_pinned_clock(state, self.identity.system)
+        if pinned is not state:
+            game.load(pinned)
+        holds = mgba_state.holds_cartridge(state, self.identity.system)
+        return Abilities(skips, holds if cartridge_bytes else None, clock_pinned=pinned is not state)
+
+    # ---- running --------------------------------------------------------------------------------------------------
+
+    def step(self, pad: int) -> None:
+        """Run ``frame_skip`` frames with ``pad`` held; only the last is drawn where the core can leave drawing out."""
+        game = self._open_game()
+        if self._counter != self._home:
+            return self.advance(self.frame_skip, pad)
+        game.frontend.pad = pad
+        self._after_load = False
+        return game.run(self.frame_skip)
+
+    def advance(self, frames: int, pad: int) -> None:
+        """Run any number of frames with ``pad`` held; the last is drawn, and steps go on from there."""
+        game = self._open_game()
+        if frames < 1:
+            raise EmulatorError(f"advance(frames={frames}): at least one frame must be run")
+        game.frontend.pad = pad
+        self._after_load = False
+        if not self.abilities.skips_drawing:
+            return game.run(frames)
+        self._bring_counter_within(game, frames)
+        for leg in skipping.legs(self._counter, frames, self.frame_skip):
+            self._set_skip(game, leg.skip)
+            game.run(leg.frames)
+        self._counter = self._home
+        return None
+
+    def _bring_counter_within(self, game: Game, frames: int) -> None:
+        """Run frames that never happened: a state does not hold the counter, so that it alone goes on."""
+        wasted = skipping.wasted(self._counter, frames)
+        if wasted:
+            core, cartridge = game.save(), self._cartridge(game)
+            game.run(wasted)
+            self._restore(game, core, cartridge)
+            self._counter -= wasted
+
+    def _set_skip(self, game: Game, skip: int) -> None:
+        value = b"%d" % skip
+        if value != self._skip:
+            game.frontend.set(SKIP_OPTION, value)
+            self._skip = value
+
+    # ---- the picture ----------------------------------------------------------------------------------------------
+
+    def picture(self) -> Picture:
+        """The last frame drawn, or loaded with a state; black before the first."""
+        game = self._open_game()
+        video = game.frontend.video
+        if self._shown is not None and (self._after_load or video == self._video):
+            return self._shown
+        self._video = video
+        self._shown = picture_of(game)
+        return self._shown
+
+    # ---- states ---------------------------------------------------------------------------------------------------
+
+    def save(self) -> MachineState:
+        """Everything, and nothing is changed by asking."""
+        game = self._open_game()
+        picture = self.picture()
+        return MachineState(
+            core=game.save(),
+            cartridge=self._cartridge(game),
+            pixels=picture.pixels.tobytes(),
+            shape=picture.pixels.shape,
+            layout=picture.layout,
+            phase=0,
+            pad=game.frontend.pad,
+        )
+
+    def load(self, state: MachineState) -> None:
+        """Be exactly there; EmulatorError if the core refuses."""
+        game = self._open_game()
+        picture = picture_in(state)
+        core = state.core
+        if game.info.name == MGBA:
+            core = mgba_state.with_pinned_clock(core, self.identity.system)
+        self._restore(game, core, state.cartridge)
+        game.frontend.pad = state.pad
+        self._shown, self._after_load = picture, True
+
+    def _cartridge(self, game: Game) -> bytes:
+        """The cartridge's save memory where the core's state lacks it or may lack it."""
+        if self.abilities.cartridge_in_state is not False:
+            return b""
+        address, size = game.memory(api.MEMORY_SAVE_RAM)
+        return ctypes.string_at(address, size)
+
+    def _restore(self, game: Game, core: bytes, cartridge: bytes) -> None:
+        game.load(core)
+        if not cartridge:
+            return
+        address, size = game.memory(api.MEMORY_SAVE_RAM)
+        if size != len(cartridge):
+            raise EmulatorError(f"the state's cartridge memory has {len(cartridge)} bytes, the game's has {size}")
+        ctypes.memmove(address, cartridge, size)
+
+    # ---- the end --------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the game and remove its files; the game is unloaded when the last view of it is gone."""
+        self._game = self._shown = None
+        self._bus.close()
+        self._remove_files()
+
+    def _open_game(self) -> Game:
+        if self._game is None:
+            raise ClosedError("this emulator is closed; open another one")
+        return self._game
