@@ -7,10 +7,15 @@ import gc
 import os
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
 from rookery.testing import leftovers
+
+CORES = Path(__file__).parents[1] / ".cores"
+if CORES.is_dir():
+    os.environ.setdefault("ROOKERY_CORES", str(CORES))
 
 PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 2.0
