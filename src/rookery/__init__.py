@@ -19,6 +19,7 @@ _HOMES = {
     "EnvSpec": "rookery.spec.env",
     "Autoreset": "rookery.spec.autoreset",
     "SlotState": "rookery.pool.states",
+    "PoolState": "rookery.pool.checkpoint",
     "current_slot": "rookery.spec.context",
     "episode_seed": "rookery.spec.seeds",
     "RookeryError": "rookery.errors",
@@ -52,6 +53,7 @@ __all__ = [
     "Pool",
     "PoolExhaustedError",
     "PoolOptions",
+    "PoolState",
     "RookeryError",
     "SlotState",
     "TransportError",
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
         WorkerStartError,
     )
     from rookery.pool.batch import Batch
+    from rookery.pool.checkpoint import PoolState
     from rookery.pool.pool import Pool
     from rookery.pool.states import SlotState
     from rookery.spec.autoreset import Autoreset

@@ -82,6 +82,8 @@ class Calling:
             raise error_for(faults[0])
 
     def _result(self, slot: int) -> CallResult:
+        if not self._control.mail_bytes[slot]:  # it could not be brought back, and its next row says so
+            return CallResult(None, is_read=True)
         result: CallResult = self._mail.get(slot, TO_PARENT, int(self._control.mail_bytes[slot]))
         self._control.mail_bytes[slot] = 0
         return result

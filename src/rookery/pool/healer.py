@@ -91,7 +91,7 @@ class Healer:
         wound, order = self._wounds.of(slot), self._orders.pop(slot, None)
         if wound is None or order is None:
             return False
-        if order.beginning is not None and order.beginning.state is not None:
+        if order.beginning is not None and self._journal.is_on_the_way(slot, order.beginning):
             wound.skip_snapshots += 1
             return self._ordered(slot, is_open, wound)
         self._control.restore_bytes[slot] = 0

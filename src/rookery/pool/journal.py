@@ -27,6 +27,15 @@ CALLS_LIMIT = 10_000
 """Calls into one environment that are remembered; with more, its episodes are cut instead of brought back."""
 
 
+@dataclass(frozen=True)
+class EpisodeSeeds:
+    """What the seeds of a slot's later episodes are derived from: its seed, and the episode that had it itself."""
+
+    seed: int | None
+    episode: int
+    restarts: int
+
+
 @dataclass
 class Page:
     """What is written down of one slot besides its actions. Beginnings and calls stand with the episode's number."""
@@ -110,6 +119,17 @@ class Journal:
         page.calls = [(episode, step, request) for step, request in recipe.calls]
         sheets.episode[slot], sheets.count[slot], sheets.base[slot], sheets.blind[slot] = episode, length, length, 0
         self._shelves[slot].put(episode, beginning.length, recipe.actions, recipe.digests[:-DIGEST_BYTES])
+
+    def seeds(self, slot: int) -> EpisodeSeeds:
+        """What the slot's later seeds come from."""
+        page = self._pages[slot]
+        return EpisodeSeeds(page.seed, int(self._control.base_episode[slot]), page.restarts)
+
+    def take_seeds(self, slot: int, seeds: EpisodeSeeds) -> None:
+        """Go on with the seeds of another pool."""
+        page = self._pages[slot]
+        page.seed, page.restarts = seeds.seed, seeds.restarts
+        self._control.base_seed[slot], self._control.base_episode[slot] = seeds.seed or 0, seeds.episode
 
     def _draw_seed(self, slot: int, episode: int) -> int:
         """A run without a seed: draw one, so that its episodes can be begun again."""
@@ -262,12 +282,16 @@ class Journal:
         """How the episode began."""
         page, episode = self._pages[slot], int(self._sheets.episode[slot])
         began = page.began[1] if page.began is not None and page.began[0] == episode else Beginning()
-        if began.seed is not None or began.state is not None:
+        if began.seed is not None or began.state is not None or began.rng is not None:
             return began
         if self._seed_episodes and page.seed is not None:
             return Beginning(self._derived(slot, page.seed, episode), began.options)
         record = self._control.rng[slot, episode % 2].tobytes()
         return Beginning(None, began.options, rng=record if record[RNG_KNOWN] else None)
+
+    def is_on_the_way(self, slot: int, beginning: Beginning) -> bool:
+        """Whether the episode began before this: a snapshot was taken here, and there is an older one, or a reset."""
+        return beginning.state is not None and beginning is not self._first(slot)
 
     def _entries(self, slot: int, start: int, stop: int) -> tuple[bytes, bytes]:
         sheets = self._sheets

@@ -19,6 +19,7 @@ from rookery.errors import ClosedError, UsageError
 from rookery.pool.asker import Asker
 from rookery.pool.batch import Batch
 from rookery.pool.calling import Calling
+from rookery.pool.checkpoint import PoolState, Registrar, check_shape
 from rookery.pool.checks import Slots, checked_slots, seeds_for, whole_groups
 from rookery.pool.desk import Life
 from rookery.pool.healer import Healer
@@ -81,9 +82,10 @@ class Pool:
         self.observation_space, self.action_space = start.hello.observation_space, start.hello.action_space
         self.metadata, self.render_mode = start.hello.metadata, start.hello.render_mode
         self.env_spec = start.hello.env_spec
-        self._disabled = Autoreset.parse(self.options.autoreset) is Autoreset.DISABLED
+        autoreset = Autoreset.parse(self.options.autoreset)
+        self._disabled, next_step = autoreset is Autoreset.DISABLED, autoreset is Autoreset.NEXT_STEP
+        self._rules = (autoreset.name.lower(), self.options.seed_episodes)
         heals, log = self.options.on_fault == "heal", self._rig.log
-        next_step = Autoreset.parse(self.options.autoreset) is Autoreset.NEXT_STEP
         spill_dir = self.run_dir / "journal"
         self._journal.open(self._control, start.arrays, ActionCodec.of(start.data.action), next_step, heals, spill_dir)
         self._healer = Healer(heals, self._journal, self._control, self._mail, self._clock, log.emit)
@@ -122,6 +124,7 @@ class Pool:
             self._gather,
             self._desk,
         )
+        self._registrar = Registrar(self._control, self._journal, self._states, self._desk, self._clock)
         self._begun, self._has_begun = False, np.zeros(self.num_envs, np.bool_)
         # The native exchange reads the machine's own clock, and needs actions that are rows of one array.
         swift = self._plan.is_synchronous and not self._disabled and isinstance(self._clock, SystemClock)
@@ -267,6 +270,23 @@ class Pool:
         (state,) = self.save_states([from_slot])
         chosen = [slot for slot in range(self.num_envs) if slot != from_slot] if to_slots is None else list(to_slots)
         return self.load_states([state] * len(chosen), chosen)
+
+    def checkpoint(self) -> PoolState:
+        """Where every slot is, to go on from in another process with ``resume``. Nothing may be under way."""
+        self._idle(None, "checkpoint()")
+        if not self._begun:
+            raise UsageError("call reset() before checkpoint()")
+        return PoolState(self._registrar.records(), *self._rules)
+
+    def resume(self, state: PoolState) -> Batch:
+        """In place of the first ``reset``: be where another pool was; the rows are the last ones it handed out."""
+        chosen = self._idle(None, "resume()")
+        if self._has_begun.any():
+            raise UsageError("resume() takes the place of the first reset(); make a new pool for it")
+        check_shape(state, self.num_envs, *self._rules)
+        self._registrar.resume(state.slots)
+        self._have_begun(chosen)
+        return self._gather.some(chosen, Attention.NONE)
 
     def metrics(self) -> PoolMetrics:
         """Per-slot numbers: step-time percentiles, restarts, memory, share of time by phase, stragglers."""

@@ -74,25 +74,35 @@ class StateDesk:
         return [self._make(slot, snapshot) for slot, snapshot in zip(slots.tolist(), snapshots, strict=True)]
 
     def load(self, states: Sequence[SlotState], slots: Slots) -> None:
-        """Put slots into states, one each; their rows are the states' then."""
+        """Put slots into states, one each, as new episodes; their rows are the states' then."""
+        lost = self.put(states, slots, (self.control.begun[slots] + 1).tolist())
+        if lost:
+            raise CheckpointError(f"slots {lost} could not be put into the states: their replays gave other rows")
+
+    def put(self, states: Sequence[SlotState], slots: Slots, numbers: Sequence[int]) -> list[int]:
+        """Put slots into states, as episodes with these numbers. Returns the slots that did not arrive there."""
         self.calling.await_up(slots)  # a worker that is still coming up may have an older order to carry out
-        for slot, state in zip(slots.tolist(), states, strict=True):
-            self.control.begun[slot] += 1
+        for slot, state, number in zip(slots.tolist(), states, numbers, strict=True):
+            self.control.begun[slot] = number
             self.journal.load(slot, state.recipe, state.length)
             self.healer.order(slot, state.recipe)
         self.calling.make(slots, [CallRequest("stand")] * len(slots))  # before anything it is asked, a slot goes there
+        lost = []
         for slot, state in zip(slots.tolist(), states, strict=True):
-            if self.control.outcome[slot] != Outcome.RESTORED:
-                raise CheckpointError(f"slot {slot} could not be put into the state: its replay gave other rows")
-            self._take_row(slot, state)
-            self.desk.revive(slot)
+            if self.control.outcome[slot] == Outcome.RESTORED:
+                self._take_row(slot, state)
+                self.desk.revive(slot)
+            else:
+                lost.append(slot)
+        return lost
 
     def _make(self, slot: int, snapshot: bytes | None) -> SlotState:
         control = self.control
         length, total = int(control.running_length[slot]), float(control.running_return[slot])
         if snapshot is not None:
             last = np.uint32(control.digest[slot]).tobytes()
-            recipe = Restore(Beginning(state=snapshot, length=length, total=total), digests=last)
+            here = Beginning(state=snapshot, length=length, total=total, over=bool(control.ended[slot]))
+            recipe = Restore(here, digests=last)
         else:
             why = self.journal.cannot(slot)
             if why:

@@ -21,7 +21,8 @@ class Beginning:
     """How an episode, or the part of it that is replayed, began.
 
     ``state`` is a snapshot; otherwise the environment is reset with ``seed`` and ``options``, after its generator got
-    the state ``rng`` if the reset had no seed. ``length`` and ``total`` are the episode's steps and return until there.
+    the state ``rng`` if the reset had no seed. ``length`` and ``total`` are the episode's steps and return until there,
+    ``over`` says that it had ended there.
     """
 
     seed: int | None = None
@@ -30,6 +31,7 @@ class Beginning:
     state: bytes | None = None
     length: int = 0
     total: float = 0.0
+    over: bool = False
 
 
 @dataclass(frozen=True)

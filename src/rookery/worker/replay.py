@@ -63,7 +63,7 @@ class Replay:
         # still matter for what it does not hold).
         self._call_up_to(pending, BEFORE_RESET if beginning.state is None else beginning.length - 1)
         self._begin(beginning, digests[0])
-        length, total, over = beginning.length, beginning.total, False
+        length, total, over = beginning.length, beginning.total, beginning.over
         for k in range(order.steps):
             self._call_up_to(pending, length)
             row = order.actions[k * self.codec.width : (k + 1) * self.codec.width]
