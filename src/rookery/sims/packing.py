@@ -1,0 +1,92 @@
+"""Plain values as JSON and blobs, and back: numbers, texts, lists, dicts, bytes and arrays. Nothing else, no code.
+
+Tuples come back as lists. What is read may come from a stranger: anything strange is a ValueError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+_BLOB, _ARRAY = "$blob", "$array"
+_SAFE_KINDS = "biufc"
+
+
+def pack(value: Any, blobs: list[bytes], where: str) -> Any:
+    """A value for JSON; its bytes and arrays are appended to ``blobs``.
+
+    Raises:
+        TypeError: a value of another kind, saying where it was found.
+    """
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, bytes):
+        blobs.append(value)
+        return {_BLOB: len(blobs) - 1}
+    if isinstance(value, np.ndarray) and value.dtype.kind in _SAFE_KINDS:
+        blobs.append(value.tobytes())
+        return {_ARRAY: [len(blobs) - 1, value.dtype.str, list(value.shape)]}
+    if isinstance(value, np.number | np.bool_):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {_key(key, where): pack(item, blobs, f"{where}.{key}") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [pack(item, blobs, f"{where}[{number}]") for number, item in enumerate(value)]
+    raise TypeError(
+        f"{where} is a {type(value).__name__}, which cannot be saved; allowed: numbers, texts, bytes, lists, dicts "
+        "with texts as keys, arrays of numbers, None"
+    )
+
+
+def _key(key: Any, where: str) -> str:
+    if not isinstance(key, str) or key in (_BLOB, _ARRAY):
+        raise TypeError(f"{where} has the key {key!r}; allowed: texts other than {_BLOB!r} and {_ARRAY!r}")
+    return key
+
+
+def unpack(value: Any, blobs: Sequence[bytes]) -> Any:
+    """What ``pack`` was given.
+
+    Raises:
+        ValueError: it refers to a blob that is not there, or that does not fit.
+    """
+    if isinstance(value, list):
+        return [unpack(item, blobs) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {_BLOB}:
+        return _blob(value[_BLOB], blobs)
+    if set(value) == {_ARRAY}:
+        return _array(value[_ARRAY], blobs)
+    return {key: unpack(item, blobs) for key, item in value.items()}
+
+
+def _blob(number: Any, blobs: Sequence[bytes]) -> bytes:
+    if type(number) is not int or not 0 <= number < len(blobs):
+        raise ValueError(f"there is no blob {number!r}")
+    return blobs[number]
+
+
+def _array(words: Any, blobs: Sequence[bytes]) -> Any:
+    number, kind, shape = words
+    if not isinstance(kind, str) or np.dtype(kind).kind not in _SAFE_KINDS:
+        raise ValueError(f"an array of {kind!r}")
+    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError(f"an array of shape {shape!r}")
+    return np.frombuffer(_blob(number, blobs), np.dtype(kind)).reshape(shape).copy()
+
+
+def split(body: bytes, sizes: Any) -> list[bytes]:
+    """The blobs of a body.
+
+    Raises:
+        ValueError: the sizes do not add up to it.
+    """
+    if not isinstance(sizes, list) or not all(type(size) is int and size >= 0 for size in sizes):
+        raise ValueError("no list of sizes")
+    if sum(sizes) != len(body):
+        raise ValueError(f"blobs of {sum(sizes)} bytes in {len(body)}")
+    ends = np.cumsum(sizes, dtype=np.int64).tolist()
+    return [body[end - size : end] for end, size in zip(ends, sizes, strict=True)]

@@ -1,0 +1,91 @@
+"""Where episodes begin: at saved moments that were proven to be exact before the first episode.
+
+The power-on of some emulators is not the same twice, and a core may not save everything. So an episode never begins at
+power-on: a boot script or the user's state files give saved moments, each is played from twice, and a machine that
+does not go on the same way both times is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rookery.errors import ConfigError, EmulatorError
+from rookery.sims.actions import NOOP, pad_named
+from rookery.sims.emulator import Emulator, MachineState, pad_of
+from rookery.sims.state_files import read_snapshot
+
+Boot = Sequence[tuple[str, int]]
+
+FIRST_FRAME: Boot = ((NOOP, 1),)
+"""Without a script: only until there is a picture."""
+
+TRIAL_STEPS = 6
+_MOST_FRAMES = 1_000_000
+_LARGEST_COMPARED = 1 << 20
+"""Regions above this are ROMs."""
+
+
+class Starts:
+    """The moments at which episodes of one machine may begin; makes it stand at the first."""
+
+    def __init__(self, machine: Emulator, states: Sequence[Path], boot: Boot) -> None:
+        self._states = [read_snapshot(path, machine.identity).machine for path in states]
+        if not self._states:
+            self._states = [booted(machine, boot)]
+        for number, state in enumerate(self._states):
+            verify(machine, state, str(states[number]) if states else "the moment after boot")
+        machine.load(self._states[0])
+
+    def choose(self, rng: np.random.Generator, wanted: Any) -> MachineState:
+        """The one with the number ``wanted``, or any one. Draws nothing where there is no choice."""
+        if wanted is None:
+            return self._states[int(rng.integers(len(self._states)))] if len(self._states) > 1 else self._states[0]
+        if type(wanted) is not int or not 0 <= wanted < len(self._states):
+            raise ConfigError(f"options['state']={wanted!r} must be a number from 0 to {len(self._states) - 1}")
+        return self._states[wanted]
+
+
+def booted(machine: Emulator, boot: Boot) -> MachineState:
+    """Hold the buttons of a script, each for its frames, and save.
+
+    Raises:
+        ConfigError: a part of the script that is not the name of an action and a number of frames.
+    """
+    for part in boot or FIRST_FRAME:
+        if not isinstance(part, tuple | list) or len(part) != 2 or not isinstance(part[0], str):
+            raise ConfigError(f"boot: {part!r} must be the name of an action and a number of frames, like ('start', 4)")
+        name, frames = part
+        if type(frames) is not int or not 0 < frames <= _MOST_FRAMES:
+            raise ConfigError(f"boot: {part!r} must last 1 to {_MOST_FRAMES:,} frames")
+        machine.advance(frames, pad_named(name, machine.buttons))
+    return machine.save()
+
+
+def verify(machine: Emulator, state: MachineState, name: str) -> None:
+    """Play from a moment twice.
+
+    Raises:
+        EmulatorError: the second time went another way, saying in which memory.
+    """
+    first, second = _trial(machine, state), _trial(machine, state)
+    for part, cells in first.items():
+        if cells != second[part]:
+            who = f"{machine.identity.core} {machine.identity.version}"
+            raise EmulatorError(
+                f"{name}: {who} does not bring this moment back exactly: {part} differs after {TRIAL_STEPS} steps from "
+                "the same state with the same buttons; choose another core (rookery cores), or save another moment"
+            )
+
+
+def _trial(machine: Emulator, state: MachineState) -> dict[str, bytes]:
+    """Memory and picture after some steps with changing buttons."""
+    machine.load(state)
+    for step in range(TRIAL_STEPS):
+        machine.step(pad_of(machine.buttons[step % len(machine.buttons)]) if step % 2 else 0)
+    regions = [region for region in machine.memory.regions() if region[2] <= _LARGEST_COMPARED]
+    cells = {name: machine.memory.view(start, size).tobytes() for name, start, size in regions}
+    return {**cells, "the picture": machine.picture().pixels.tobytes()}
