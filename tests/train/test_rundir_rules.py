@@ -11,7 +11,6 @@ from rookery.errors import ConfigError
 from rookery.train.marks import Marks
 from rookery.train.provenance import facts_of_start, git_facts
 from rookery.train.rundir import RunDir, starts_of
-from rookery.train.settings import Flags
 
 
 @pytest.fixture
@@ -19,7 +18,7 @@ def old(tmp_path):
     """A directory with a finished run in it."""
     path = tmp_path / "runs" / "one"
     with RunDir.open(path) as run:
-        run.write_config(Flags(env="a"))
+        run.write_config({"env": "a"})
         run.checkpoints.mkdir()
         (run.checkpoints / "step-1.ckpt").write_text("precious")
     return path

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rookery.errors import ConfigError
-from rookery.train.settings import Flags, as_tree, dump, from_file, from_flags, from_pairs, load, resolve
+from rookery.train.settings import as_tree, dump, from_file, from_flags, from_pairs, load, resolve
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ def test_flags_win_over_set_and_set_over_the_file_and_the_file_over_defaults(wri
         Run,
         from_file(Run, path),
         from_pairs(["ppo.epochs=8", "n_envs=3"]),
-        from_flags({"n_envs": 4, "ppo": Flags(epochs=9)}),
+        from_flags(Run, {"n_envs": 4, "ppo": {"epochs": 9}}),
     )
     assert run == Run("a", timesteps=10, n_envs=4, ppo=Learner(epochs=9, learning_rate=3e-3))
 
 
 def test_a_flag_that_says_the_default_wins_over_the_file_too(write):
     path = write("env: a\ntimesteps: 10\n")
-    assert resolve(Run, from_file(Run, path), from_flags({"timesteps": 1_000_000})).timesteps == 1_000_000
+    assert resolve(Run, from_file(Run, path), from_flags(Run, {"timesteps": 1_000_000})).timesteps == 1_000_000
 
 
 def test_values_are_read_as_people_write_them(write):
@@ -112,7 +112,7 @@ def test_what_is_wrong_is_refused_by_file_and_line(write, text, line, words):
 
 def test_an_impossible_combination_names_every_place_it_was_said(write):
     path = write("env: a\ntimesteps: 4\n")
-    message = refusal(resolve, Run, from_file(Run, path), from_flags({"n_envs": 8}))
+    message = refusal(resolve, Run, from_file(Run, path), from_flags(Run, {"n_envs": 8}))
     assert message == f"{path}:2, --n-envs: timesteps=4 must be at least n_envs=8"
 
 

@@ -78,7 +78,7 @@ def _of_plain(value: Any, kind: Any) -> Any:
         return Path(value)
     if kind is type(None) or kind is None:
         return _or_misfit(value, value is None, "null")
-    exact = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    exact = isinstance(value, get_origin(kind) or kind) and (kind is bool or not isinstance(value, bool))
     return _or_misfit(value, exact, words(kind))
 
 

@@ -28,7 +28,7 @@ from types import TracebackType
 from typing import Any
 
 from rookery.errors import ConfigError
-from rookery.train.settings import dump
+from rookery.train.settings import as_tree, dump
 
 OWN = (
     "config.yaml",
@@ -44,6 +44,9 @@ OWN = (
 """Everything of a run; what ``--force`` may delete."""
 
 LOCK = "lock"
+
+THIS_START_ONLY: Mapping[str, Any] = {"run_dir": None, "resume": False, "resume_previous": False, "force": False}
+"""Settings that are not repeated when the run is."""
 
 
 class RunDir:
@@ -104,8 +107,9 @@ class RunDir:
         return self.path / "pool"
 
     def write_config(self, config: Any) -> None:
-        """Keep the resolved configuration."""
-        replace_text(self.config, dump(config))
+        """Keep the resolved configuration, without what was true of this start only."""
+        tree = as_tree(config)
+        replace_text(self.config, dump({key: THIS_START_ONLY.get(key, value) for key, value in tree.items()}))
 
     def write_facts(self, facts: Mapping[str, Any]) -> None:
         """Keep what is known about this start; earlier starts of the run stay."""

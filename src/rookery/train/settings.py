@@ -77,20 +77,16 @@ def from_pairs(pairs: Sequence[str]) -> list[Setting]:
     return settings
 
 
-def from_flags(given: Mapping[str, Any], section: str = "") -> list[Setting]:
-    """What was said on the command line, as nested mappings of only what was said."""
-    settings = []
+def from_flags(cls: type, given: Mapping[str, Any], section: str = "") -> list[Setting]:
+    """What was said on the command line: nested as the class is, and nothing in it that was not said."""
+    settings, kinds = [], _kinds(cls)
     for key, value in given.items():
         name = f"{section}{key}"
-        if isinstance(value, Flags):
-            settings += from_flags(value, f"{name}.")
+        if dataclasses.is_dataclass(kinds.get(key)):
+            settings += from_flags(typing.cast(type, kinds[key]), value, f"{name}.")
         else:
             settings.append(Setting(name, value, f"--{name.replace('_', '-')}"))
     return settings
-
-
-class Flags(dict[str, Any]):
-    """Flags of one section; a plain dict is a value (``env_kwargs``)."""
 
 
 def as_tree(config: Any) -> Any:
