@@ -86,18 +86,19 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         self._truncates = Tally("truncates", truncates)
         states = [here(path) for path in ([state] if isinstance(state, str | Path) else state or ())]
         memory_map = None if memory is None else MemoryMap.of(here(memory) if isinstance(memory, str) else memory)
-        self.machine: Emulator = open_emulator(here(rom), frame_skip=frame_skip, core=core, system=system)
+        drawn_every = 1 if screen is not None and screen.max_of_two else frame_skip
+        self.machine: Emulator = open_emulator(here(rom), frame_skip=drawn_every, core=core, system=system)
         try:
             self._actions = actions_of(actions, self.machine.buttons)
             self._starts = Starts(self.machine, states, boot)
-            self._observer = Observer(self.machine, screen, memory_map, observe)
+            self._observer = Observer(self.machine, frame_skip, screen, memory_map, observe)
             self._choose_infos(info)
         except BaseException:
             self.machine.close()
             raise
         self.action_space, self.observation_space = self._actions.space, self._observer.space
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": self.machine.frames_per_s / frame_skip}
-        self._settings = self._tell_settings(screen)
+        self._settings = self._tell_settings(frame_skip, screen)
         self._is_begun, self._steps, self._held = False, 0, 0
 
     def _choose_infos(self, info: Sequence[str]) -> None:
@@ -210,10 +211,10 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         self._steps, self._held = int(wrapper["steps"]), int(wrapper["held"])
         self._is_begun = bool(wrapper["is_begun"])
 
-    def _tell_settings(self, screen: Screen | None) -> dict[str, Any]:
+    def _tell_settings(self, frame_skip: int, screen: Screen | None) -> dict[str, Any]:
         """What must be the same where a state is loaded, as it comes back from a file."""
         return {
-            "frame_skip": self.machine.frame_skip,
+            "frame_skip": frame_skip,
             "actions": list(self._actions.names),
             "sticky": self._sticky,
             "max_steps": self._max_steps,

@@ -28,12 +28,17 @@ class Observer:
     """
 
     def __init__(
-        self, machine: Emulator, screen: Screen | None, memory_map: MemoryMap | None, observe: Sequence[str]
+        self,
+        machine: Emulator,
+        frame_skip: int,
+        screen: Screen | None,
+        memory_map: MemoryMap | None,
+        observe: Sequence[str],
     ) -> None:
-        self._machine = machine
+        self._machine, self._frame_skip = machine, frame_skip
         self._reader = None if memory_map is None else RamReader(memory_map, machine.memory)
         self._projector = None if screen is None else Projector(screen, machine.picture())
-        self._flickers = screen is not None and screen.max_of_two
+        self._flickers = screen is not None and screen.max_of_two  # then the machine's own step is one frame
         self.ram = self._read()
         check_names("observe", observe, self.ram)
         self._spaces: dict[str, gymnasium.Space[Any]] = {name: self._space(name) for name in observe}
@@ -65,7 +70,7 @@ class Observer:
         """Run the machine for one step; memory before and after it."""
         before, other = self.ram, None
         if self._flickers and self._projector is not None:
-            self._machine.advance(self._machine.frame_skip - 1, pad)
+            self._machine.advance(self._frame_skip - 1, pad)
             other = self._projector.seen(self._machine.picture())
             self._machine.advance(1, pad)
         else:
