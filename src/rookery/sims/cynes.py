@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from rookery.errors import EmulatorError
 from rookery.sims.emulator import BUTTONS, Identity, MachineState, Picture
+from rookery.sims.systems import buttons_of
 
 INSTALL = "pip install 'rookery[nes]'"
 KEYS = ("right", "left", "down", "up", "start", "select", "b", "a")
@@ -44,7 +45,7 @@ class CynesEmulator:
         self.memory = CynesMemory(self._nes)
         self._state_size = self._nes.save().size
         self.identity = Identity("cynes", "cynes", version("cynes"), "nes", hashlib.sha256(data).hexdigest())
-        self.buttons = tuple(name for name in BUTTONS if name in KEYS)
+        self.buttons = buttons_of("nes")
         self.frame_skip = frame_skip
         self.frames_per_s = FRAMES_PER_S
         self._pad = 0

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from rookery.errors import EmulatorError
 from rookery.sims.emulator import BUTTONS, Identity, MachineState, Picture
+from rookery.sims.systems import buttons_of
 
 INSTALL = "pip install mgba, and apt-get install --no-install-recommends libmgba0.10"
 KEYS = ("a", "b", "select", "start", "right", "left", "up", "down", "r", "l")
@@ -32,6 +33,10 @@ EPOCH_MS = 946_684_800_000
 _GBA_FIXED_BYTE = 0xB2, 0x96
 _GB_HEADER = slice(0x134, 0x14D)
 _GB_COLOUR_BYTE = 0x143
+_GB_NAMES = {"cart0": "rom"}
+_NAMES = {"cart0": "rom", "wram": "ewram"}
+"""Where the library's names of blocks are not those of ``rookery.sims.libretro``."""
+
 _MOVING = ("sram", "cart1", "cart2")
 """Blocks that are not mapped: memory of the cartridge, which moves, and mirrors."""
 
@@ -50,7 +55,7 @@ class MgbaEmulator:
         self._video = _board_of(self._ffi, self._core, system).video
         self.memory = MgbaMemory(self._ffi, self._core)
         self.identity = Identity("mgba", "mGBA", _version(), system, hashlib.sha256(data).hexdigest())
-        self.buttons = tuple(name for name in BUTTONS if name in (KEYS if system == "gba" else KEYS[:8]))
+        self.buttons = buttons_of(system)
         self.frame_skip = frame_skip
         self.frames_per_s = self._core.frequency(self._core) / self._core.frameCycles(self._core)
         self._pad = 0
@@ -235,11 +240,13 @@ def _board_of(ffi: Any, core: Any, system: str) -> Any:
 def _fixed_blocks(ffi: Any, core: Any) -> list[tuple[str, int, int, int]]:
     """Name, bus address, address in this process and size of every block that always lies in the same place."""
     table, size, out = ffi.new("struct mCoreMemoryBlock **"), ffi.new("size_t *"), []
+    names = _NAMES if core.platform(core) == library()[1].mPLATFORM_GBA else _GB_NAMES
     blocks = [table[0][number] for number in range(core.listMemoryBlocks(core, table))]
     starts = sorted({int(block.start) for block in blocks})
     for block in blocks:
         name, start = ffi.string(block.internalName).decode(), int(block.start)
         place = core.getMemoryBlock(core, block.id, size)
+        name = names.get(name, name)
         if place == ffi.NULL or name in _MOVING:
             continue
         end = min([int(block.end), *(other for other in starts if other > start)])
