@@ -23,7 +23,7 @@ FAULTS = (
 """What ``on_fault`` hears: something broke, and what became of it."""
 
 
-class StopTraining(Exception):  # noqa: N818 - an order, no error
+class StopTraining(Exception):
     """Raise it in a callback to end the run in good order: last checkpoint, result, everything closed."""
 
 
@@ -60,7 +60,7 @@ class Callback:
         """Something was measured and chosen after the start."""
 
     def on_batch(self, pool: Pool, batch: Batch) -> None:
-        """A batch was received and nothing is under way; ``pool.call("render")`` is allowed. By the collecting thread."""
+        """A batch was received and nothing is under way, so ``pool.call`` is allowed. By the collecting thread."""
 
     def on_checkpoint(self, written: facts.CheckpointWritten) -> None:
         """A checkpoint is on disk."""

@@ -1,4 +1,4 @@
-"""What a training run tells its callbacks: frozen records with plain numbers. Events of the pool are ``rookery.events``."""
+"""What a training run tells its callbacks: frozen records of plain numbers. The pool's own are ``rookery.events``."""
 
 from __future__ import annotations
 

@@ -1,0 +1,103 @@
+"""The learner: weights, optimiser, schedule, reward normaliser and the generators of a run, as one thing with one state.
+
+Everything random comes from generators that are derived from the run's seed and are part of the state; the global
+generator of torch is neither used nor changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+
+from rookery.train.advantage import Targets, explained_variance, targets
+from rookery.train.config import TrainConfig
+from rookery.train.nets import Policy
+from rookery.train.normalise import RewardNormaliser
+from rookery.train.ppo_update import forward, minibatches, update
+from rookery.train.rollout import Rollout
+from rookery.train.weights import FlatWeights
+
+INITIAL, NOISE, SHUFFLE = range(3)
+"""Children of the run's seed: one stream of chance each."""
+
+
+def stream(seed: int, which: int) -> torch.Generator:
+    """One of the run's generators."""
+    word = np.random.SeedSequence(seed, spawn_key=(which,)).generate_state(1, np.uint64)[0]
+    return torch.Generator().manual_seed(int(word) & (2**63 - 1))
+
+
+class Learner:
+    """Learns from rollouts.
+
+    Attributes:
+        policy: the network that learns.
+        version: how many updates there were.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        slots: int,
+    ) -> None:
+        self._config, self._ppo = config, config.ppo
+        clip = config.ppo.clip_actions
+        self.policy = Policy(
+            observation_space, action_space, config.net, stream(config.seed, INITIAL), clip_actions=clip
+        )
+        self.weights = FlatWeights(self.policy)
+        self._adam = torch.optim.Adam(
+            [self.weights.values], config.ppo.learning_rate, eps=config.ppo.adam_eps, fused=True
+        )
+        self._shuffle = stream(config.seed, SHUFFLE)
+        self._rewards = RewardNormaliser(slots, config.ppo.gamma, config.normalise)
+        self.version = 0
+
+    def learn(self, rollout: Rollout, progress: float) -> dict[str, float]:
+        """One update; ``progress`` is how much of the run is over, 0 to 1."""
+        rate = self._ppo.learning_rate * (1 - progress if self._ppo.schedule == "linear" else 1)
+        for group in self._adam.param_groups:
+            group["lr"] = rate
+        wanted = self._targets(rollout)
+        losses = update(self.policy, self.weights, self._adam, rollout, wanted, self._ppo, self._shuffle)
+        self.version += 1
+        rows = rollout.learned
+        foretold = explained_variance(rollout.values[:-1][rows], wanted.returns[rows]) if rows.any() else float("nan")
+        return {**losses, "learning_rate": rate, "explained_variance": foretold}
+
+    def _targets(self, rollout: Rollout) -> Targets:
+        return targets(
+            self._rewards(rollout.rewards, rollout.ended, rollout.learned),
+            rollout.values,
+            rollout.final_values,
+            rollout.terminated,
+            rollout.truncated,
+            rollout.learned,
+            self._ppo.gamma,
+            self._ppo.gae_lambda,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the next update depends on, but for the rollout."""
+        return {
+            "weights": {name: value.detach().clone() for name, value in self.policy.state_dict().items()},
+            "adam": self._adam.state_dict()["state"],
+            "shuffle": self._shuffle.get_state(),
+            "rewards": self._rewards.state_dict(),
+            "version": self.version,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        self.policy.load_state_dict(state["weights"])
+        groups = self._adam.state_dict()["param_groups"]
+        self._adam.load_state_dict({"state": state["adam"], "param_groups": groups})
+        self._shuffle.set_state(torch.as_tensor(state["shuffle"]))
+        self._rewards.load_state_dict(state["rewards"])
+        self.version = int(state["version"])

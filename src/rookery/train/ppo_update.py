@@ -1,0 +1,191 @@
+"""PPO, from a rollout to new weights, top to bottom.
+
+::
+
+    targets                    advantages and value targets of every row          (advantage.py)
+    for each epoch             rows (or sequences, with a memory) are shuffled
+      for each minibatch       judge the actions again, clipped loss, one step of Adam
+      KL too large?            then that was the last epoch
+
+Only rows that are true transitions are looked at. Nothing is clamped, scaled or dropped that the configuration does not
+name. Must never touch an environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rookery.train.advantage import Targets
+from rookery.train.config import PpoConfig
+from rookery.train.nets import Policy
+from rookery.train.rollout import Rollout
+from rookery.train.weights import FlatWeights
+
+STATISTICS = ("loss", "policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """One minibatch: rows that are learned from, and what is known of them."""
+
+    obs: tuple[Tensor, ...]
+    actions: Tensor
+    masks: Tensor | None
+    log_probs: Tensor
+    values: Tensor
+    advantages: Tensor
+    returns: Tensor
+    sequences: Sequences | None = None
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """With a memory a minibatch is whole sequences, time first: ``obs`` are theirs, and ``rows`` picks the learned."""
+
+    state: Tensor
+    starts: Tensor
+    rows: Tensor
+
+
+def update(
+    policy: Policy,
+    weights: FlatWeights,
+    adam: torch.optim.Optimizer,
+    rollout: Rollout,
+    targets: Targets,
+    config: PpoConfig,
+    generator: torch.Generator,
+) -> dict[str, float]:
+    """Learn from a rollout; returns means of the losses over all minibatches."""
+    seen: list[Tensor] = []
+    epochs = 0
+    for _ in range(config.epochs):
+        first = len(seen)
+        for rows in minibatches(rollout, targets, config.minibatches, generator):
+            weights.gradients.zero_()
+            loss, statistics = clipped_loss(policy, rows, config)
+            loss.backward()
+            norm = shorten(weights.gradients, config.max_grad_norm)
+            adam.step()
+            seen.append(torch.cat((statistics, norm.view(1))))
+        epochs += 1
+        if config.target_kl is not None and float(torch.stack(seen[first:]).mean(0)[4]) > config.target_kl:
+            break
+    means = torch.stack(seen).mean(0).tolist() if seen else [float("nan")] * len(STATISTICS)
+    return {**dict(zip(STATISTICS, means, strict=True)), "epochs": float(epochs)}
+
+
+def clipped_loss(policy: Policy, rows: Rows, config: PpoConfig) -> tuple[Tensor, Tensor]:
+    """The loss of PPO, and its parts in the order of ``STATISTICS``."""
+    params, values = forward(policy, rows)
+    log_probs, entropies = policy.head.judge(params, rows.actions)
+    change = log_probs - rows.log_probs
+    ratio = change.exp()
+
+    advantages = rows.advantages
+    if config.normalise_advantage and len(advantages) > 1:
+        deviation, mean = torch.std_mean(advantages)
+        advantages = (advantages - mean) / (deviation + 1e-8)
+    clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
+    policy_loss = -torch.minimum(advantages * ratio, advantages * clipped).mean()
+
+    misses = (values - rows.returns).square()
+    if config.clip_value is not None:
+        near = rows.values + (values - rows.values).clamp(-config.clip_value, config.clip_value)
+        misses = torch.maximum(misses, (near - rows.returns).square())
+    value_loss = 0.5 * misses.mean()
+
+    entropy = entropies.mean()
+    loss = policy_loss + config.value * value_loss - config.entropy * entropy
+    with torch.no_grad():
+        approx_kl = (ratio - 1 - change).mean()  # never negative, and less noisy than the mean of -change
+        clip_fraction = ((ratio - 1).abs() > config.clip).float().mean()
+        return loss, torch.stack((loss, policy_loss, value_loss, entropy, approx_kl, clip_fraction))
+
+
+def forward(policy: Policy, rows: Rows) -> tuple[Tensor, Tensor]:
+    """The head's numbers and the values of a minibatch."""
+    if rows.sequences is None:
+        features: Tensor = policy.encoder(rows.obs)
+    else:
+        features = policy.sequences(rows.obs, rows.sequences.state, rows.sequences.starts)[rows.sequences.rows]
+    params: Tensor = policy.actor(features)
+    if rows.masks is not None:
+        params = policy.head.masked(params, rows.masks)
+    return params, policy.values(features)
+
+
+def shorten(gradients: Tensor, longest: float) -> Tensor:
+    """Shorten the gradient to ``longest`` in place, if that is not 0; returns how long it was."""
+    norm = torch.linalg.vector_norm(gradients)
+    if longest:
+        gradients.mul_((longest / (norm + 1e-6)).clamp(max=1.0))
+    return norm
+
+
+def minibatches(rollout: Rollout, targets: Targets, parts: int, generator: torch.Generator) -> Iterator[Rows]:
+    """All rows that are learned from, in random order and equal parts."""
+    if rollout.states is not None:
+        yield from _sequence_minibatches(rollout, targets, parts, generator)
+        return
+    learned = torch.from_numpy(rollout.learned).flatten()
+    order = torch.randperm(len(learned), generator=generator)
+    if not rollout.learned.all():
+        order = order[learned[order]]
+    obs = tuple(leaf[:-1].flatten(0, 1) for leaf in rollout.obs)
+    actions, masks = rollout.actions.flatten(0, 1), None if rollout.masks is None else rollout.masks[:-1].flatten(0, 1)
+    numbers = _numbers(rollout, targets)
+    for chosen in order.tensor_split(parts):
+        if len(chosen):
+            picked = tuple(leaf[chosen] for leaf in obs)
+            allowed = None if masks is None else masks[chosen]
+            yield Rows(picked, actions[chosen], allowed, *numbers[chosen].unbind(1))
+
+
+def _sequence_minibatches(rollout: Rollout, targets: Targets, parts: int, generator: torch.Generator) -> Iterator[Rows]:
+    """Whole sequences in random order; their rows come time first."""
+    assert rollout.states is not None
+    length, slots = rollout.sequence, rollout.slots
+    pieces = rollout.steps // length
+
+    def cut(rows: Tensor) -> Tensor:
+        return rows.view(pieces, length, slots, *rows.shape[2:])
+
+    obs = [cut(leaf[:-1]) for leaf in rollout.obs]
+    actions, numbers = cut(rollout.actions), cut(_numbers(rollout, targets).view(rollout.steps, slots, -1))
+    masks = None if rollout.masks is None else cut(rollout.masks[:-1])
+    starts, learned = cut(torch.from_numpy(rollout.starts[:-1])), cut(torch.from_numpy(rollout.learned))
+    for chosen in torch.randperm(pieces * slots, generator=generator).tensor_split(parts):
+        piece, slot = chosen // slots, chosen % slots
+        rows = torch.nonzero(learned[piece, :, slot].t().flatten()).squeeze(1)
+        if not len(rows):
+            continue
+
+        def pick(of: Tensor, piece: Tensor = piece, slot: Tensor = slot, rows: Tensor = rows) -> Tensor:
+            return of[piece, :, slot].transpose(0, 1).flatten(0, 1)[rows]
+
+        sequences = Sequences(rollout.states[piece, slot], starts[piece, :, slot].t(), rows)
+        yield Rows(
+            tuple(leaf[piece, :, slot].transpose(0, 1) for leaf in obs),
+            pick(actions),
+            None if masks is None else pick(masks),
+            *pick(numbers).unbind(1),
+            sequences,
+        )
+
+
+def _numbers(rollout: Rollout, targets: Targets) -> Tensor:
+    """Log-probabilities, values, advantages and returns side by side: one look-up instead of four."""
+    return torch.stack(
+        (
+            rollout.log_probs.flatten(),
+            torch.from_numpy(rollout.values[:-1]).flatten(),
+            torch.from_numpy(targets.advantages).flatten(),
+            torch.from_numpy(targets.returns).flatten(),
+        ),
+        dim=1,
+    )
