@@ -1,0 +1,85 @@
+"""Builds the ROMs from their sources: ``python roms/build.py [errand] [lantern] [--out FOLDER]``.
+
+Needs Debian's gcc-arm-none-eabi for Rook's Errand and cc65 for Lantern. The same compiler gives the same bytes; which
+one made the committed ROMs is in COMPILERS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+DATA = HERE.parent / "src" / "rookery" / "sims" / "games" / "data"
+COMPILERS = {"errand": ("arm-none-eabi-gcc", "12.2.1"), "lantern": ("ca65", "2.18")}
+"""The program a game is built with, and the version of it that made the committed ROM."""
+
+C_FLAGS = (
+    "-mcpu=arm7tdmi -mthumb -mthumb-interwork -O2 -std=c11 -ffreestanding -fno-common -fno-strict-aliasing -nostdlib "
+    "-Wall -Wextra -Wconversion -Wno-missing-field-initializers -Werror"
+).split()
+C_SOURCES = ("main", "blocks", "world", "rook", "movers", "draw", "hud", "sound", "memory")
+
+
+def run(*command: str | Path) -> str:
+    """Run a program; its words are shown if it fails."""
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if result.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{result.stderr}")
+    return result.stdout
+
+
+def build_errand(out: Path) -> tuple[Path, dict[str, int]]:
+    """Build ``errand.gba``; also says at which address every variable of the game lies."""
+    source, rom = HERE / "errand", out / "errand.gba"
+    with tempfile.TemporaryDirectory() as folder:
+        run(sys.executable, source / "assets.py", folder)
+        elf, flags = Path(folder) / "errand.elf", [*C_FLAGS, "-I", source, "-I", folder, f"-ffile-prefix-map={folder}=."]
+        parts = [source / f"{name}.c" for name in C_SOURCES]
+        run("arm-none-eabi-gcc", *flags, "-T", source / "errand.ld", source / "crt0.s", *parts,
+            Path(folder) / "assets.c", "-lgcc", "-o", elf)  # fmt: skip
+        run("arm-none-eabi-objcopy", "-O", "binary", "-j", ".text", elf, rom)
+        symbols = run("arm-none-eabi-nm", elf)
+    rom.write_bytes(with_checksum(rom.read_bytes()))
+    return rom, {name: int(address, 16) for address, _, name in map(str.split, symbols.splitlines())}
+
+
+def with_checksum(rom: bytes) -> bytes:
+    """The header's own checksum set, and the whole padded to full kilobytes."""
+    data = bytearray(rom.ljust(-(-len(rom) // 1024) * 1024, b"\0"))
+    data[0xBD] = -(sum(data[0xA0:0xBD]) + 0x19) & 0xFF
+    return bytes(data)
+
+
+def build_lantern(out: Path) -> tuple[Path, dict[str, int]]:
+    """Build ``lantern.nes``; also says at which address every variable of the game lies."""
+    source, rom = HERE / "lantern", out / "lantern.nes"
+    with tempfile.TemporaryDirectory() as folder:
+        made, labels = Path(folder) / "lantern.o", Path(folder) / "labels"
+        run("ca65", "-g", source / "lantern.s", "-o", made)
+        run("ld65", "-C", source / "nrom.cfg", "-Ln", labels, made, "-o", rom)
+        lines = [line.split() for line in labels.read_text().splitlines()]
+    return rom, {name.lstrip("."): int(address, 16) for _, address, name in lines}
+
+
+BUILDERS = {"errand": build_errand, "lantern": build_lantern}
+
+
+def main() -> None:
+    """Build what is asked, into the package unless told otherwise."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("games", nargs="*", help=f"which: {', '.join(BUILDERS)}; all by default")
+    parser.add_argument("--out", type=Path, default=DATA)
+    asked = parser.parse_args()
+    for game in asked.games or BUILDERS:
+        if game not in BUILDERS:
+            parser.error(f"there is no game {game!r}; there are {', '.join(BUILDERS)}")
+        rom, _ = BUILDERS[game](asked.out)
+        print(f"{rom}: {rom.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,304 @@
+"""Turns the drawings and maps of Rook's Errand into C: the only place that knows how they are written as text.
+
+Also walks the maps once to tell the game how many cells are left of the whole errand from every map's ways out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ITEMS = {"K": "key", "1": "ring", "2": "spoon", "3": "crown"}
+ERRAND = "K123H"
+"""What is to be fetched, in order, and home at last."""
+
+KINDS = ("FLOOR", "WALL", "WATER", "STONE", "DOOR", "ITEM", "PERCH", "HOLLOW", "WAY")
+"""What the upper four bits of a cell say."""
+
+ICONS = ("none", "key", "ring", "spoon", "crown", "sun", "home", "note")
+BIG = "ROKSEAND'"
+STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0))
+Drawing = list[str]
+Place = tuple[int, int]
+
+
+def sections(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Every ``= title`` of a text with the lines below it; ``;`` begins a comment."""
+    title, lines = "", []
+    for line in path.read_text().splitlines():
+        if line.startswith("= ") or line.startswith(";"):
+            if title:
+                yield title, lines
+            title, lines = line[2:] if line.startswith("= ") else "", []
+        elif line.strip():
+            lines.append(line)
+    if title:
+        yield title, lines
+
+
+def drawings(name: str, size: int) -> dict[str, Drawing]:
+    """Drawings of a file by name, smaller ones repeated to the size asked."""
+    found = {}
+    for title, rows in sections(HERE / "art" / f"{name}.txt"):
+        times = size // len(rows)
+        found[title] = [row * times for row in rows] * times
+        if any(len(row) != size for row in found[title]) or len(found[title]) != size:
+            raise ValueError(f"{name}.txt: {title} is not {size} x {size}")
+    return found
+
+
+class Palette:
+    """Letters and their colours."""
+
+    def __init__(self) -> None:
+        rows = [line.split() for line in (HERE / "art" / "palette.txt").read_text().splitlines() if line[0] != ";"]
+        self.letters = "".join(row[0] for row in rows)
+        self.colours = [sum((int(part) >> 3) << 5 * i for i, part in enumerate(row[1:])) for row in rows]
+
+    def tile(self, drawing: Drawing, x: int = 0, y: int = 0) -> tuple[int, ...]:
+        """Eight words of eight pixels of four bits, as the console has them."""
+        rows = [drawing[y + j][x : x + 8] for j in range(8)]
+        return tuple(sum(self.letters.index(letter) << 4 * i for i, letter in enumerate(row)) for row in rows)
+
+    def quarters(self, drawing: Drawing) -> list[tuple[int, ...]]:
+        """A drawing of 16 x 16 pixels as four tiles."""
+        return [self.tile(drawing, x, y) for y in (0, 8) for x in (0, 8)]
+
+
+def over(top: Drawing, below: Drawing) -> Drawing:
+    """One drawing laid over another."""
+    return ["".join(b if a == "." else a for a, b in zip(*rows, strict=True)) for rows in zip(top, below, strict=True)]
+
+
+def turned(drawing: Drawing, quarter_turns: int) -> Drawing:
+    """Turned clockwise."""
+    for _ in range(quarter_turns):
+        drawing = ["".join(column) for column in zip(*drawing[::-1], strict=True)]
+    return drawing
+
+
+class Map:
+    """One map as text."""
+
+    def __init__(self, title: str, rows: list[str]) -> None:
+        self.name, self.wall, self.floor = title.split()
+        self.rows, self.width, self.height = rows, len(rows[0]), len(rows)
+        if any(len(row) != self.width for row in rows):
+            raise ValueError(f"{self.name}: all rows must be as long as the first")
+
+    def find(self, letter: str) -> list[Place]:
+        """Where a character stands, row by row."""
+        return [(x, y) for y, row in enumerate(self.rows) for x, mark in enumerate(row) if mark == letter]
+
+    def side(self, place: Place) -> int:
+        """At which side of the map a way lies, as an index of STEPS."""
+        x, y = place
+        return [y == self.height - 1, y == 0, x == 0, x == self.width - 1].index(True)
+
+    def distances(self, targets: list[Place]) -> dict[Place, int]:
+        """Cells to the nearest target over everything a rook with a key can hop on; a way is never passed through."""
+        seen, queue = dict.fromkeys(targets, 0), deque(targets)
+        while queue:
+            x, y = queue.popleft()
+            for dx, dy in STEPS:
+                place = (x + dx, y + dy)
+                if not (0 <= place[0] < self.width and 0 <= place[1] < self.height) or place in seen:
+                    continue
+                if self.rows[place[1]][place[0]] not in "#~abcd":
+                    seen[place] = seen[x, y] + 1
+                    queue.append(place)
+        return seen
+
+
+class World:
+    """All maps, their ways, and what is left of the errand from where."""
+
+    def __init__(self) -> None:
+        self.maps = [Map(title, rows) for title, rows in sections(HERE / "maps.txt")]
+
+    def ways(self, index: int) -> Iterator[tuple[Place, int, Place, int]]:
+        """Every way out of a map: where it is, to which map, where one arrives, looking where."""
+        here = self.maps[index]
+        for letter in "abcd":
+            for number, place in enumerate(here.find(letter)):
+                there = next(i for i, other in enumerate(self.maps) if i != index and other.find(letter))
+                twin = self.maps[there].find(letter)[number]
+                dx, dy = STEPS[self.maps[there].side(twin)]
+                yield place, there, (twin[0] - dx, twin[1] - dy), here.side(place)
+
+    def next_map(self, index: int, goal: int) -> int:
+        """The neighbour through which the goal is reached; the maps form a tree."""
+        came_from, queue = {goal: goal}, deque([goal])
+        while index not in came_from:
+            at = queue.popleft()
+            for _, there, _, _ in self.ways(at):
+                if there not in came_from:
+                    came_from[there] = at
+                    queue.append(there)
+        return came_from[index]
+
+    def targets(self, index: int, objective: str) -> list[Place]:
+        """Cells of a map to go to: the objective, or the ways that lead to it."""
+        goal = next(i for i, other in enumerate(self.maps) if other.find(objective))
+        if goal == index:
+            return self.maps[index].find(objective)
+        return [place for place, there, _, _ in self.ways(index) if there == self.next_map(index, goal)]
+
+    def rest(self, index: int, errand: str) -> int:
+        """Hops that are left of the errand once the first target of this map has been reached."""
+        target, objective = self.targets(index, errand[0])[0], errand[0]
+        if self.maps[index].find(objective):
+            return self.left(index, target, errand[1:]) if errand[1:] else 0
+        there, arrival = next((there, arrival) for place, there, arrival, _ in self.ways(index) if place == target)
+        return self.left(there, arrival, errand)
+
+    def left(self, index: int, place: Place, errand: str) -> int:
+        """Hops that are left of the errand from a place."""
+        return self.maps[index].distances(self.targets(index, errand[0]))[place] + self.rest(index, errand)
+
+
+class Tiles:
+    """Tiles of the background, each kept once, and squares of four of them."""
+
+    def __init__(self, palette: Palette) -> None:
+        self.palette, self.art = palette, drawings("tiles", 16)
+        water = palette.quarters(self.art["water"])
+        self.tiles: list[tuple[int, ...]] = [(0,) * 8, *water]
+        self.squares: list[tuple[int, ...]] = [(1, 2, 3, 4)]
+        self.names = ["water"]
+
+    def square(self, name: str, drawing: Drawing) -> int:
+        """The number of a square that looks like this."""
+        if name not in self.names:
+            self.names.append(name)
+            self.squares.append(tuple(self._tile(tile) for tile in self.palette.quarters(drawing)))
+        return self.names.index(name)
+
+    def _tile(self, tile: tuple[int, ...]) -> int:
+        # The first five are taken: water's tiles change while the game runs, and nothing else may change with them.
+        if tile not in self.tiles[5:]:
+            self.tiles.append(tile)
+        return self.tiles.index(tile, 5)
+
+    def floor(self, name: str) -> int:
+        """Plain floor of a map."""
+        return self.square(name, self.art[name])
+
+    def cell(self, world: Map, x: int, y: int) -> int:
+        """A cell as the game keeps it: square, whether it stops a rook (bit 10), kind (bits 12 to 15)."""
+        mark = world.rows[y][x]
+        if mark == "#":
+            return self.square(world.wall, self.art[world.wall]) | 1 << 10 | KINDS.index("WALL") << 12
+        if mark == "~":
+            return 1 << 10 | KINDS.index("WATER") << 12
+        if mark in "Oo":
+            return self._on("stone~", "water") | KINDS.index("STONE" if mark == "o" else "FLOOR") << 12
+        if mark == "D":
+            return self._on("door+", world.floor) | 1 << 10 | KINDS.index("DOOR") << 12
+        if mark in "abcd":
+            side = world.side((x, y))
+            arrow = turned(self.art["way+"], (1, 3, 2, 0)[side])
+            name = f"way{side}+{world.floor}"
+            return self.square(name, over(arrow, self.art[world.floor])) | KINDS.index("WAY") << 12
+        names = {"P": ("perch+", "PERCH"), "H": ("hollow+", "HOLLOW")}
+        names |= {letter: (f"{item}+", "ITEM") for letter, item in ITEMS.items()}
+        if mark in names:
+            return self._on(names[mark][0], world.floor) | KINDS.index(names[mark][1]) << 12
+        growing = mark == "," and f"{world.floor}," in self.art
+        return self.floor(f"{world.floor}," if growing else world.floor)
+
+    def _on(self, top: str, below: str) -> int:
+        return self.square(top + below, over(self.art[top], self.art[below]))
+
+
+def letters() -> dict[str, Drawing]:
+    """Glyphs of 8 x 8 pixels by character: white ink on black."""
+    found = {" ": ["k" * 8] * 8}
+    for characters, rows in sections(HERE / "art" / "font.txt"):
+        for number, character in enumerate(characters):
+            glyph = [row.split()[number].replace("#", "w").replace(".", "k") for row in rows]
+            found[character] = ["k" * 8] + [f"k{row}kk" for row in glyph]
+    return found
+
+
+def doubled(drawing: Drawing) -> Drawing:
+    """Twice as wide and high."""
+    return ["".join(letter * 2 for letter in row).replace("w", "y") for row in drawing for _ in range(2)]
+
+
+def table(kind: str, name: str, values: list[int] | list[str]) -> str:
+    """A constant array in C."""
+    lines = [", ".join(map(str, values[i : i + 12])) for i in range(0, len(values), 12)]
+    return f"const {kind} {name}[{len(values)}] = {{\n  " + ",\n  ".join(lines) + "\n};\n"
+
+
+def compose() -> tuple[str, str]:
+    """The header and the source of everything drawn."""
+    palette, world = Palette(), World()
+    tiles, glyphs, sprites = Tiles(palette), letters(), drawings("sprites", 16)
+    maps = [_map(world, index, tiles) for index in range(len(world.maps))]
+    stones = [tiles._on(name, "water") for name in ("stone~", "wet~", "gone~")]
+    signs = [palette.tile(glyphs.get(chr(code), glyphs[" "])) for code in range(32, 91)]
+    signs += [palette.tile(drawing) for drawing in (drawings("icons", 8)[name] for name in ICONS)]
+    signs += [tile for letter in BIG for tile in palette.quarters(doubled(glyphs[letter]))]
+    source = ['#include "assets.h"\n', table("u16", "kPalette", palette.colours)]
+    source += [table("u32", "kTiles", [word for tile in tiles.tiles for word in tile])]
+    source += [table("u32", "kWater2", [w for tile in palette.quarters(tiles.art["water2"]) for w in tile])]
+    source += [table("u16", "kSquares", [tile for square in tiles.squares for tile in square])]
+    source += [table("u32", "kSigns", [word for tile in signs for word in tile])]
+    drawn = [word for drawing in sprites.values() for tile in palette.quarters(drawing) for word in tile]
+    source += [table("u32", "kSprites", drawn), *(text for text, _ in maps)]
+    source += [table("Map", "kMaps", [entry for _, entry in maps]), _routes(world)]
+    start = world.maps[0].find("@")[0]
+    numbers = {
+        "MAPS": len(maps), "START_X": start[0], "START_Y": start[1], "OBJECTIVES": len(ERRAND),
+        "TILES": len(tiles.tiles), "SQUARES": len(tiles.squares), "SIGNS": len(signs), "SPRITES": len(sprites),
+        "STONE_DRY": stones[0], "STONE_WET": stones[1], "STONE_GONE": stones[2],
+        "ICON": 59, "LARGE": 59 + len(ICONS),
+        **{f"KIND_{kind}": number for number, kind in enumerate(KINDS)},
+        **{f"SPRITE_{name.upper()}": number for number, name in enumerate(sprites)},
+    }  # fmt: skip
+    defines = "\n".join(f"#define {name} {value}" for name, value in numbers.items())
+    header = (HERE / "assets.h.in").read_text().replace("@NUMBERS@", defines)
+    return header.replace("@BIG@", BIG), "\n".join(source)
+
+
+def _map(world: World, index: int, tiles: Tiles) -> tuple[str, str]:
+    here = world.maps[index]
+    cells = [tiles.cell(here, x, y) for y in range(here.height) for x in range(here.width)]
+    ways = [f"{{{p[0]}, {p[1]}, {to}, {a[0]}, {a[1]}, {side}}}" for p, to, a, side in world.ways(index)]
+    items = [f"{{{p[0]}, {p[1]}, {1 << bit}}}" for bit, letter in enumerate(ITEMS) for p in here.find(letter)]
+    movers = [f"{{{p[0]}, {p[1]}, {kind}}}" for kind, letter in enumerate("FCW") for p in here.find(letter)]
+    text = table("u16", f"kCells{index}", cells) + table("Way", f"kWays{index}", ways)
+    text += table("Item", f"kItems{index}", items or ["{0, 0, 0}"])
+    text += table("Spawn", f"kSpawns{index}", movers or ["{0, 0, 0}"])
+    names = [f"kCells{index}", f"kWays{index}", f"kItems{index}", f"kSpawns{index}"]
+    counts = [here.width, here.height, tiles.floor(here.floor), len(ways), len(items), len(movers)]
+    return text, f'{{"{here.name}", {", ".join(names)}, {", ".join(map(str, counts))}}}'
+
+
+def _routes(world: World) -> str:
+    entries = []
+    for number, objective in enumerate(ERRAND):
+        for index in range(len(world.maps)):
+            target = world.targets(index, objective)[0]
+            here = bool(world.maps[index].find(objective))
+            goal = next(i for i, other in enumerate(world.maps) if other.find(objective))
+            through = 255 if here else world.next_map(index, goal)
+            entries.append(f"{{{through}, {target[0]}, {target[1]}, {world.rest(index, ERRAND[number:])}}}")
+    return table("Route", "kRoutes", entries)
+
+
+def write(folder: Path) -> None:
+    """Write ``assets.h`` and ``assets.c`` into a folder."""
+    header, source = compose()
+    (folder / "assets.h").write_text(header)
+    (folder / "assets.c").write_text(source)
+
+
+if __name__ == "__main__":
+    import sys
+
+    write(Path(sys.argv[1]))

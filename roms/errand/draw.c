@@ -1,0 +1,113 @@
+/* The picture: one background of squares that scrolls, sprites over it, and light. Reads the game, changes nothing in it. */
+#include "game.h"
+
+#define MAP_BLOCK 28 /* of 2 kB each in video memory; four of them, 64 x 64 tiles */
+#define TOP 16       /* pixels that the line of text takes */
+
+static const u16 kNoSprite = 0x200;
+static u32 gCamera[2] IWRAM;
+
+static void copy_words(volatile u16 *to, const u32 *from, u32 words) {
+  volatile u32 *target = (volatile u32 *)to;
+  while (words--) *target++ = *from++;
+}
+
+void begin_drawing(void) {
+  for (u32 i = 0; i < 16; i++) COLOURS[i] = COLOURS[256 + i] = kPalette[i];
+  copy_words(VRAM, kTiles, TILES * 8);
+  copy_words(VRAM + 0x4000 + 16, kSigns, SIGNS * 8);
+  copy_words(VRAM + 0x8000, kSprites, SPRITES * 32);
+  for (u32 i = 0; i < 16; i++) VRAM[0x4000 + i] = 0;
+  BG0CNT = 0 | 2 << 2 | 27 << 8;
+  BG1CNT = 2 | 0 << 2 | MAP_BLOCK << 8 | 3 << 14;
+  BLDCNT = 0xFF;
+  DISPCNT = 0x1340;
+}
+
+void draw_cell(s32 x, s32 y) {
+  const u16 *square = &kSquares[(*cell_at(x, y) & 0x3FF) * 4];
+  const u32 block = MAP_BLOCK + ((u32)x >> 4) + 2 * ((u32)y >> 4);
+  volatile u16 *at = VRAM + block * 0x400 + ((u32)y & 15) * 64 + ((u32)x & 15) * 2;
+  at[0] = square[0];
+  at[1] = square[1];
+  at[32] = square[2];
+  at[33] = square[3];
+}
+
+void draw_map(void) {
+  for (s32 y = 0; y < (s32)gMap.height; y++)
+    for (s32 x = 0; x < (s32)gMap.width; x++) draw_cell(x, y);
+}
+
+static void sprite(u32 index, u32 look, s32 x, s32 y, u32 mirrored) {
+  volatile u16 *at = OAM + index * 4;
+  if (x <= -16 || x >= 240 || y <= -16 || y >= 160) {
+    at[0] = kNoSprite;
+    return;
+  }
+  at[0] = (u16)(y & 0xFF);
+  at[1] = (u16)((x & 0x1FF) | 1 << 14 | mirrored << 12);
+  at[2] = (u16)(look * 4 | 1 << 10);
+}
+
+static u32 between(s32 value, s32 most) { return (u32)(value < 0 ? 0 : value > most ? most : value); }
+
+static void aim_camera(s32 x, s32 y) {
+  gCamera[0] = between(x - 112, (s32)gMap.width * 16 - 240);
+  gCamera[1] = between(y - 64, (s32)gMap.height * 16 - 144);
+  BG1HOFS = (u16)gCamera[0];
+  BG1VOFS = (u16)(gCamera[1] - TOP);
+}
+
+static u32 rook_look(void) {
+  static const u8 looks[4] = {SPRITE_ROOK_DOWN, SPRITE_ROOK_UP, SPRITE_ROOK_SIDE, SPRITE_ROOK_SIDE};
+  if (gMain.mode == SPLASH) return SPRITE_SPLASH;
+  if (gMain.mode == CAUGHT && gMain.ticks & 4) return SPRITE_STAR;
+  if (gMain.freeze > CAW_TICKS - 24) return SPRITE_ROOK_CAW;
+  const u32 flies = gMain.hop > 2 && gMain.hop < 11;
+  return looks[gSaveBlock1Ptr->facing] + flies;
+}
+
+static void draw_rook(void) {
+  s32 x, y;
+  rook_pixel(&x, &y);
+  aim_camera(x, y);
+  if (gMain.mode == WON) y -= (s32)(gMain.ticks & 8);
+  if (gMain.hop > 2 && gMain.hop < 11) y -= gMain.hop > 4 && gMain.hop < 9 ? 4 : 2;
+  sprite(0, rook_look(), x - (s32)gCamera[0], y - (s32)gCamera[1] + TOP, gSaveBlock1Ptr->facing == LEFT);
+}
+
+static void draw_movers(void) {
+  static const u8 looks[3] = {SPRITE_FOX, SPRITE_CAT, SPRITE_OWL};
+  for (u32 i = 0; i < MOST_MOVERS; i++) {
+    const Mover *mover = &gMovers[i];
+    s32 x = -64, y = 0;
+    if (i < gMoverCount) mover_pixel(mover, &x, &y);
+    const u32 running = !gMain.freeze && (mover->dx || mover->dy) && gMain.ticks & 8;
+    const u32 look = i < gMoverCount ? looks[mover->kind] + running : 0;
+    sprite(i + 1, look, x - (s32)gCamera[0], y - (s32)gCamera[1] + TOP, mover->dx < 0);
+  }
+}
+
+/* Night comes slowly, and a way leads through the dark. */
+static void draw_light(void) {
+  const u32 daylight = gSaveBlock1Ptr->daylight;
+  u32 dark = daylight < DAY_TICKS / 4 ? (DAY_TICKS / 4 - daylight) >> 10 : 0;
+  if (gMain.mode == LEAVE) dark = 16 - gMain.wait;
+  if (gMain.mode == ARRIVE) dark = gMain.wait + dark;
+  if (gMain.mode == NIGHT || gMain.mode == PAUSE) dark = 8;
+  BLDY = (u16)(dark > 16 ? 16 : dark);
+}
+
+static void draw_water(void) {
+  if (gMain.ticks & 31) return;
+  copy_words(VRAM + 16, gMain.ticks & 32 ? kWater2 : kTiles + 8, 32);
+}
+
+void draw(void) {
+  draw_rook();
+  draw_movers();
+  draw_light();
+  draw_water();
+  if (gMain.mode != TITLE) draw_hud();
+}
