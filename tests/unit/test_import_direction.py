@@ -34,7 +34,13 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """For every room, what it may see beside itself. ``a.b`` allows that one module of a room."""
 
-ALSO = {"cli.check": {"testing"}, "cli.chaos": {"testing"}, "testing.natural": {"sims"}, "testing.strikes": {"sims"}}
+ALSO = {
+    "cli.check": {"testing"},
+    "cli.chaos": {"testing"},
+    "cli.cores": {"sims"},
+    "testing.natural": {"sims"},
+    "testing.strikes": {"sims"},
+}
 """Modules that may see more than their room: the conformance checks are what ``rookery check`` is about."""
 
 

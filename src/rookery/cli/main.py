@@ -51,6 +51,7 @@ def _parse(argv: Sequence[str] | None) -> Verb:
     from rookery.cli.benchmark import Benchmark
     from rookery.cli.chaos import Chaos
     from rookery.cli.check import Check
+    from rookery.cli.cores import Cores
     from rookery.cli.demo import Demo
     from rookery.cli.doctor import Doctor
     from rookery.cli.info import Info
@@ -62,6 +63,7 @@ def _parse(argv: Sequence[str] | None) -> Verb:
         "check": Check,
         "chaos": Chaos,
         "benchmark": Benchmark,
+        "cores": Cores,
     }
     verb: Verb = tyro.extras.subcommand_cli_from_dict(verbs, prog="rookery", description=ABOUT, args=argv)
     return verb

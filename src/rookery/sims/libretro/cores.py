@@ -56,7 +56,7 @@ def find_core(wanted: str, environ: Mapping[str, str] = os.environ) -> FoundCore
         path = Path(wanted).expanduser()
         if not path.is_file():
             raise EmulatorError(f"core={wanted!r}: there is no such file. `rookery cores` lists what is installed")
-        return FoundCore(_name_of(path), path, "argument")
+        return FoundCore(name_of(path), path, "argument")
     found = found_cores(environ)
     for core in found:
         if core.name == wanted:
@@ -80,7 +80,7 @@ def missing_core(wanted: tuple[str, ...], found: list[str]) -> str:
 def _search(environ: Mapping[str, str]) -> Iterator[FoundCore]:
     for place in filter(None, environ.get(VARIABLE, "").split(os.pathsep)):
         path = Path(place).expanduser()
-        yield from [FoundCore(_name_of(path), path, "environment")] if path.is_file() else _in(path, "environment")
+        yield from [FoundCore(name_of(path), path, "environment")] if path.is_file() else _in(path, "environment")
     for directory in _distribution():
         yield from _in(directory, "distribution")
     stable_retro = importlib.util.find_spec(STABLE_RETRO)
@@ -97,8 +97,9 @@ def _distribution() -> Iterator[Path]:
 
 
 def _in(directory: Path, source: Source) -> list[FoundCore]:
-    return [FoundCore(_name_of(path), path, source) for path in sorted(directory.glob(f"*{ENDING}")) if path.is_file()]
+    return [FoundCore(name_of(path), path, source) for path in sorted(directory.glob(f"*{ENDING}")) if path.is_file()]
 
 
-def _name_of(path: Path) -> str:
+def name_of(path: Path) -> str:
+    """What the core in a file is called: ``mgba`` for ``mgba_libretro.so``."""
     return path.name.removesuffix(SUFFIX).removesuffix("_libretro")

@@ -19,6 +19,9 @@ from rookery.sims.libretro.api import Ask
 LAYOUTS: dict[int, PixelLayout] = {0: "rgb555", 1: "bgrx8888", 2: "rgb565"}
 """By libretro's number of a pixel format."""
 
+Video = tuple[int, int, int, int]
+"""Address, width, height and bytes a row of a picture in the core's memory."""
+
 
 @dataclass(frozen=True)
 class Descriptor:
@@ -39,7 +42,7 @@ class Frontend:
         variables: the core's options and their values; the defaults until ``set`` is called.
         pad: buttons held, as a number.
         layout: how the core's pixels lie.
-        video: address, width, height and bytes a row of the last picture; None before the first.
+        video: the last picture; None before the first.
         descriptors: memory as the core declared it.
         callbacks: the six functions in the order ``retro_set_...`` takes them; to be kept alive.
     """
@@ -48,7 +51,7 @@ class Frontend:
         self.variables: dict[bytes, bytes] = dict(fixed)
         self.pad = 0
         self.layout: PixelLayout = "rgb555"
-        self.video: tuple[int, int, int, int] | None = None
+        self.video: Video | None = None
         self.descriptors: tuple[Descriptor, ...] = ()
         self._changed = False
         self._directory = str(directory).encode()

@@ -17,6 +17,7 @@ from pathlib import Path
 from rookery.errors import ClosedError, EmulatorError
 from rookery.sims.emulator import Identity, MachineState, Memory, Picture
 from rookery.sims.libretro import api, mgba_state, skipping
+from rookery.sims.libretro.frontend import Video
 from rookery.sims.libretro.game import Game
 from rookery.sims.libretro.memory import GBA_CARTRIDGE_SAVE, BusMemory
 from rookery.sims.libretro.picture import picture_in, picture_of
@@ -24,6 +25,7 @@ from rookery.sims.systems import buttons_of
 
 MGBA = "mGBA"
 SKIP_OPTION = b"mgba_frameskip"
+MAY_HAVE_CLOCK = {"gba", "gb", "gbc"}
 FIXED = {b"mgba_use_bios": b"OFF"}
 """Options that are not left at the core's default: a BIOS file that happens to be there would change the game."""
 
@@ -35,12 +37,13 @@ class Abilities:
     Attributes:
         skips_drawing: frames between two pictures need not be drawn.
         cartridge_in_state: the core's own state holds the cartridge's save memory; None: this cartridge has none.
-        clock_pinned: a clock in the cartridge counts frames; False: it would show the host's time.
+        clock_pinned: a clock in the cartridge counts frames; False: it would show the host's time; None: the machine
+            knows no such cartridges.
     """
 
     skips_drawing: bool
     cartridge_in_state: bool | None
-    clock_pinned: bool
+    clock_pinned: bool | None
 
 
 class LibretroEmulator:
@@ -72,9 +75,8 @@ class LibretroEmulator:
         self.frames_per_s = game.timing.frames_per_s
         self._skip = b""
         self._counter = self._home = 0
-        self._shown: Picture | None = None
-        self._video: tuple[int, int, int, int] | None = None
-        self._after_load = False
+        self._loaded: Picture | None = None
+        self._drawn: tuple[Video | None, Picture] | None = None
         self.abilities = self._set_up(game)
         hidden = (GBA_CARTRIDGE_SAVE,) if self.abilities.cartridge_in_state else ()
         self._bus = BusMemory(game, system, hidden)
@@ -87,7 +89,8 @@ class LibretroEmulator:
             self._home = self.frame_skip - 1
         _, cartridge_bytes = game.memory(api.MEMORY_SAVE_RAM)
         if game.info.name != MGBA:
-            return Abilities(skips, False if cartridge_bytes else None, clock_pinned=False)
+            has_clocks = self.identity.system in MAY_HAVE_CLOCK
+            return Abilities(skips, False if cartridge_bytes else None, False if has_clocks else None)
         state = game.save()
         pinned = mgba_state.with_pinned_clock(state, self.identity.system)
         if pinned is not state:
@@ -103,7 +106,7 @@ class LibretroEmulator:
         if self._counter != self._home:
             return self.advance(self.frame_skip, pad)
         game.frontend.pad = pad
-        self._after_load = False
+        self._loaded = None
         return game.run(self.frame_skip)
 
     def advance(self, frames: int, pad: int) -> None:
@@ -112,7 +115,7 @@ class LibretroEmulator:
         if frames < 1:
             raise EmulatorError(f"advance(frames={frames}): at least one frame must be run")
         game.frontend.pad = pad
-        self._after_load = False
+        self._loaded = None
         if not self.abilities.skips_drawing:
             return game.run(frames)
         self._bring_counter_within(game, frames)
@@ -142,12 +145,12 @@ class LibretroEmulator:
     def picture(self) -> Picture:
         """The last frame drawn, or loaded with a state; black before the first."""
         game = self._open_game()
+        if self._loaded is not None:
+            return self._loaded
         video = game.frontend.video
-        if self._shown is not None and (self._after_load or video == self._video):
-            return self._shown
-        self._video = video
-        self._shown = picture_of(game)
-        return self._shown
+        if self._drawn is None or self._drawn[0] != video:
+            self._drawn = video, picture_of(game)
+        return self._drawn[1]
 
     # ---- states ---------------------------------------------------------------------------------------------------
 
@@ -174,7 +177,7 @@ class LibretroEmulator:
             core = mgba_state.with_pinned_clock(core, self.identity.system)
         self._restore(game, core, state.cartridge)
         game.frontend.pad = state.pad
-        self._shown, self._after_load = picture, True
+        self._loaded = picture
 
     def _cartridge(self, game: Game) -> bytes:
         """The cartridge's save memory where the core's state lacks it or may lack it."""
@@ -196,7 +199,7 @@ class LibretroEmulator:
 
     def close(self) -> None:
         """Let go of the game and remove its files; the game is unloaded when the last view of it is gone."""
-        self._game = self._shown = None
+        self._game = self._loaded = self._drawn = None
         self._bus.close()
         self._remove_files()
 
