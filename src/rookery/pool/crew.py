@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import random
-import signal
 from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -19,15 +18,16 @@ from rookery import events
 from rookery.clock import Clock
 from rookery.errors import Fault, TransportError, error_for
 from rookery.pool import evidence, recycling, spares
+from rookery.pool.farewell import Farewell
 from rookery.pool.inquest import Inquest
 from rookery.pool.launch import Launcher
 from rookery.pool.ledger import Ledger
-from rookery.pool.member import Happening, Member, deadlines_of
+from rookery.pool.member import Happening, Member, about, deadlines_of
 from rookery.pool.wiring import Wiring
 from rookery.spec.options import PoolOptions
 from rookery.spec.phase import Phase, Stage
 from rookery.spec.seat import WorkerSpec
-from rookery.supervise import descent, host
+from rookery.supervise import host
 from rookery.supervise.admission import Admission
 from rookery.supervise.budget import Backoff
 from rookery.supervise.child import DUMP_SIGNAL
@@ -91,6 +91,7 @@ class Crew:
         self.started_ns = clock.now_ns()
         self._happenings: list[Happening] = []
         self._unheard: deque[Report] = deque()
+        self.farewell = Farewell(everyone, wiring, children, self._unheard, clock, emit, lock)
 
     # ---- what the pool asks for ------------------------------------------------------------------------------------
 
@@ -184,7 +185,7 @@ class Crew:
         self._wiring.control.since_ns[member.line, 0] = member.spawned_ns
         self._wiring.control.from_worker[member.line, FROM_SLOT] = 0
         self._wiring.control.from_worker[member.line, FROM_PHASE] = int(Phase.RESTORE)
-        self._emit(events.SpareStepped(**self._about(member)))
+        self._emit(events.SpareStepped(**about(member)))
         self._tell_groups(member)
         self._wiring.control.to_worker[member.line, TO_GO] = 1
         self._wiring.bells[member.line].ring()
@@ -224,7 +225,7 @@ class Crew:
         line = self._wiring.control.from_worker[member.line]
         phase = Phase(int(line[FROM_PHASE]))
         if phase is not member.phase and phase is not Phase.IDLE:
-            self._emit(events.PhaseEntered(phase=phase.name.lower(), **self._about(member)))
+            self._emit(events.PhaseEntered(phase=phase.name.lower(), **about(member)))
         member.phase = phase
         stage = Stage(int(line[FROM_STAGE]))
         if stage is member.stage or stage is Stage.FAILED:
@@ -252,9 +253,7 @@ class Crew:
         self._release(member.index)
         ready = sum(m.machine.state is State.RUNNING for m in self.members)
         seconds = (now - member.spawned_ns) / NS
-        self._emit(
-            events.WorkerReady(seconds=seconds, ready=ready, total=len(self.members), **self._about(member, rss=True))
-        )
+        self._emit(events.WorkerReady(seconds=seconds, ready=ready, total=len(self.members), **about(member, rss=True)))
         self._happenings.append(Happening("up", member.index))
 
     def _act(self, member: Member, commands: list[Command]) -> None:
@@ -275,9 +274,9 @@ class Crew:
         if machine.hung is not None:
             stack = evidence.log_tail(self._launcher.log_of(member.line), member.log_from)
             phase, late_s = machine.hung.phase.name.lower(), machine.late_ns / NS
-            self._emit(events.StackDumped(phase=phase, late_s=late_s, stack=stack, **self._about(member)))
+            self._emit(events.StackDumped(phase=phase, late_s=late_s, stack=stack, **about(member)))
         reason = "missed its deadline" if machine.hung else "did not stop in time"
-        self._emit(events.WorkerKilled(reason=reason, **self._about(member, rss=True)))
+        self._emit(events.WorkerKilled(reason=reason, **about(member, rss=True)))
         self._children.kill(member.line)
 
     # ---- starting ---------------------------------------------------------------------------------------------------
@@ -297,7 +296,7 @@ class Crew:
         if report.event == "spawned":
             member.pid = report.pid
             started = sum(m.booted or m.pid is not None for m in self.members)
-            self._emit(events.WorkerSpawned(started=started, total=len(self.members), **self._about(member)))
+            self._emit(events.WorkerSpawned(started=started, total=len(self.members), **about(member)))
         elif report.event == "exited" and report.pid == member.pid:
             self._exited(member, Ending.of(report.status), report.max_rss)
         elif report.event == "spawn_failed":
@@ -306,8 +305,8 @@ class Crew:
     def _exited(self, member: Member, ending: Ending, rss: int) -> None:
         machine, now = member.machine, self._clock.now_ns()
         planned = machine.retired
-        about = self._about(member, rss_bytes=rss)
-        self._emit(events.WorkerExited(cause=ending.describe(), expected=planned is not None, **about))
+        known = about(member, rss_bytes=rss)
+        self._emit(events.WorkerExited(cause=ending.describe(), expected=planned is not None, **known))
         fault = None if planned or member.is_spare else self._inquest.fault_of(member, ending, rss)
         self._release(member.index)
         machine.exited(now)
@@ -317,7 +316,7 @@ class Crew:
             member.attempts += 1
             return
         if planned:
-            self._emit(events.WorkerRecycled(reason=planned, **self._about(member)))
+            self._emit(events.WorkerRecycled(reason=planned, **about(member)))
             machine.wait_until(now, now)
         elif fault is not None:
             self._after_fault(member, fault, now)
@@ -327,7 +326,7 @@ class Crew:
         self._emit(events.KeeperLost(cause="the keeper's channel is closed"))
         self._children.restart()
         self._children.tidy(str(self._run_dir / "scratch"))
-        self._forget_processes()
+        self.farewell.forget_processes()
         for spare in (spare for spare in self.spares if spare.machine.is_alive):
             spare.machine.exited(self._clock.now_ns())
             self._schedule(spare, 0.0, spare.attempts, self._clock.now_ns())
@@ -365,7 +364,7 @@ class Crew:
 
     def _schedule(self, member: Member, delay_s: float, restarts: int, now: int) -> None:
         member.machine.wait_until(now + int(delay_s * NS), now)
-        self._emit(events.RestartScheduled(delay_s=delay_s, restarts=restarts, **self._about(member)))
+        self._emit(events.RestartScheduled(delay_s=delay_s, restarts=restarts, **about(member)))
 
     def overdue(self) -> tuple[int, str] | None:
         """One running worker that is past a limit, with the reason."""
@@ -373,64 +372,8 @@ class Crew:
             recycling.trim_log(self._launcher.log_of(member.line))
         return recycling.overdue(self.members, self._options, self._clock.now_ns(), self._steps)
 
-    # ---- the end ----------------------------------------------------------------------------------------------------
-
-    def stop_all(self) -> None:
-        """Ask every worker to close; one that is still starting has nothing to lose and does not listen yet."""
-        for member in self._everyone:
-            self._wiring.control.to_worker[member.line, TO_STOP] = 1
-            self._wiring.bells[member.line].ring()
-            if member.stage is Stage.NONE and member.machine.is_alive:
-                self._children.kill(member.line)
-
-    def living(self) -> set[int]:
-        """Lines whose process is not reaped."""
-        return {m.line for m in self._everyone if m.pid is not None}
-
-    def await_exits(self, timeout_s: float) -> None:
-        """Hear exit reports until all are gone or the time is over."""
-        end = self._clock.now_ns() + int(timeout_s * NS)
-        while self.living() and (left := end - self._clock.now_ns()) > 0:
-            if not self._unheard:
-                self._unheard.extend(self._children.reports(min(left / NS, 0.05)))
-            while self._unheard:
-                self._note_exit(self._unheard.popleft())
-        if self._lock is not None:
-            self._lock.release()
-
-    def _note_exit(self, report: Report) -> None:
-        if report.event == "lost":
-            self._forget_processes()
-        elif report.event == "exited":
-            for member in self._everyone:
-                member.pid = None if member.line == report.key else member.pid
-
-    def _forget_processes(self) -> None:
-        """The keeper is gone, and its children with it."""
-        for member in self._everyone:
-            if member.pid is not None:
-                descent.kill(member.pid, signal.SIGKILL, group=True)
-            member.pid = None
-
-    def kill_all(self) -> None:
-        """End every living worker and its process group at once."""
-        for member in [m for m in self._everyone if m.pid is not None]:
-            self._emit(events.WorkerKilled(reason="did not close in time", **self._about(member)))
-            self._children.kill(member.line)
-
     # ---- small facts ------------------------------------------------------------------------------------------------
 
     def _steps(self, member: Member) -> int:
         slots = () if member.is_spare else member.slots
         return int(self._wiring.control.steps[list(slots)].sum()) if slots else 0
-
-    def _about(self, member: Member, rss: bool = False, rss_bytes: int | None = None) -> dict[str, Any]:
-        if rss and member.pid:
-            rss_bytes = host.resident_bytes(member.pid)
-        return {
-            "worker": member.index,
-            "slots": member.slots,
-            "generation": member.machine.generation,
-            "pid": member.pid,
-            "rss_bytes": rss_bytes,
-        }

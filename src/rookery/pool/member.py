@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from rookery.errors import Fault
 from rookery.spec.options import PoolOptions
 from rookery.spec.phase import Phase, Stage
 from rookery.spec.seat import Hello
+from rookery.supervise import host
 from rookery.supervise.budget import Backoff
 from rookery.supervise.machine import NS, Deadlines, State, WorkerMachine
 
@@ -70,3 +72,16 @@ def deadlines_of(options: PoolOptions) -> Deadlines:
         Phase.CLOSE: options.close_timeout_s,
     }
     return Deadlines({phase: int(min(limit, LONGEST_S) * NS) for phase, limit in seconds.items()})
+
+
+def about(member: Member, rss: bool = False, rss_bytes: int | None = None) -> dict[str, Any]:
+    """What every event about a worker says; ``rss``: look how much memory it has now."""
+    if rss and member.pid:
+        rss_bytes = host.resident_bytes(member.pid)
+    return {
+        "worker": member.index,
+        "slots": member.slots,
+        "generation": member.machine.generation,
+        "pid": member.pid,
+        "rss_bytes": rss_bytes,
+    }

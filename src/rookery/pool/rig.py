@@ -56,13 +56,13 @@ class Rig:
     def _end_workers(self, limit: float) -> int:
         """Ask, then kill; returns how many had to be killed."""
         try:
-            self.crew.stop_all()
-            self.crew.await_exits(limit / 2)
+            self.crew.farewell.stop_all()
+            self.crew.farewell.await_exits(limit / 2)
         except KeyboardInterrupt:
             pass
-        killed = len(self.crew.living())
-        self.crew.kill_all()
-        self.crew.await_exits(limit / 4)
+        killed = len(self.crew.farewell.living())
+        self.crew.farewell.kill_all()
+        self.crew.farewell.await_exits(limit / 4)
         return killed
 
     def _remove(self) -> None:

@@ -24,12 +24,13 @@ from rookery.spec.codec import ActionCodec
 from rookery.spec.context import SlotContext, enter_slot
 from rookery.spec.data import DataSpec
 from rookery.spec.phase import Attention, Op, Phase, Status
-from rookery.spec.restore import Beginning, Outcome, Restore
+from rookery.spec.restore import Outcome, Restore
 from rookery.spec.seeds import episode_seed
 from rookery.transport.control import HISTOGRAM_BUCKETS, Control
 from rookery.transport.mailbox import ORDER, TO_PARENT, TO_WORKER, Mailbox
 from rookery.worker import calls
-from rookery.worker.replay import DiffersError, Replay, flags_of
+from rookery.worker.comeback import bring_back, repeat_calls, watched
+from rookery.worker.replay import Replay, flags_of
 from rookery.worker.saver import Saver
 from rookery.worker.stamp import Stamp
 from rookery.worker.trace import Trace
@@ -318,45 +319,22 @@ class EnvSlot:
             if not fresh:
                 self._rebuild()
                 self._stamp.enter(Phase.RESTORE, i)
-            control.outcome[i] = self._restore(order, order.beginning) if order.beginning else self._repeat_calls(order)
+            control.outcome[i] = self._carry_out(order)
         return bool(control.outcome[i] == Outcome.RESTORED)
 
-    def _restore(self, order: Restore, beginning: Beginning) -> Outcome:
-        control, i = self._control, self.index
+    def _carry_out(self, order: Restore) -> Outcome:
+        if order.beginning is None:
+            repeat_calls(self.env, order)
+            return Outcome.RESTORED
         if self._codec is None or self._trace is None:
             return Outcome.FAILED
         saver = self._saver or Saver(self.env, 0)
-        progress = self._watch_replay()
         digest_of = partial(self._trace.digest_of, check=self._check)
-        try:
-            arrived = Replay(self.env, self._codec, saver.snapshotter, digest_of, progress).run(order, beginning)
-        except DiffersError as error:
-            control.restored_steps[i], self._broken = error.step, True
-            return Outcome.DIFFERS
-        except Exception:
-            traceback.print_exc()
-            self._broken = True
-            return Outcome.FAILED
-        control.running_return[i], control.running_length[i] = arrived.total, arrived.length
-        control.saved_at[i], control.ended[i] = beginning.length, arrived.over
-        return Outcome.RESTORED
-
-    def _watch_replay(self) -> Callable[[int], None]:
-        """After each replayed step: show how far we are, count the step's deadline anew, mind the whole's."""
-        control, i, end = self._control, self.index, time.monotonic() + self._restore_timeout_s
-
-        def progress(step: int) -> None:
-            control.restored_steps[i] = step
-            self._stamp.enter(Phase.RESTORE, i)
-            if time.monotonic() > end:
-                raise TimeoutError(f"the replay took more than restore_timeout_s={self._restore_timeout_s:g}")
-
-        return progress
-
-    def _repeat_calls(self, order: Restore) -> Outcome:
-        for _, request in order.calls:
-            calls.answer(self.env, request)
-        return Outcome.RESTORED
+        progress = watched(self.index, self._control, self._stamp, self._restore_timeout_s)
+        replay = Replay(self.env, self._codec, saver.snapshotter, digest_of, progress)
+        outcome = bring_back(self.index, self._control, replay, order, order.beginning)
+        self._broken = outcome is not Outcome.RESTORED
+        return outcome
 
     def _refuse(self) -> int:
         """The episode could not be brought back: nothing is stepped, the parent cuts it."""
