@@ -38,6 +38,7 @@ ALSO = {
     "cli.check": {"testing"},
     "cli.chaos": {"testing"},
     "cli.cores": {"sims"},
+    "cli.state": {"sims"},
     "testing.natural": {"sims"},
     "testing.strikes": {"sims"},
 }

@@ -55,6 +55,7 @@ def _parse(argv: Sequence[str] | None) -> Verb:
     from rookery.cli.demo import Demo
     from rookery.cli.doctor import Doctor
     from rookery.cli.info import Info
+    from rookery.cli.state import State
 
     verbs: dict[str, Callable[..., Verb]] = {
         "demo": Demo,
@@ -64,6 +65,7 @@ def _parse(argv: Sequence[str] | None) -> Verb:
         "chaos": Chaos,
         "benchmark": Benchmark,
         "cores": Cores,
+        "state": State,
     }
     verb: Verb = tyro.extras.subcommand_cli_from_dict(verbs, prog="rookery", description=ABOUT, args=argv)
     return verb
