@@ -4,13 +4,32 @@ import numpy as np
 import pytest
 from emerald_image import Image, member
 
-from rookery.sims.games.emerald_memory import EmeraldReader, nothing_known
+from rookery.sims.games.emerald_memory import MEMORY, PARTS, LastGood
 from rookery.sims.games.emerald_party import read_party
+from rookery.sims.ram import RamReader
 
 
 @pytest.fixture
 def game():
     return Image().new_game()
+
+
+class Watcher:
+    """Reads an image step by step as the environment does: the map first, then the term that keeps what was good."""
+
+    def __init__(self, image):
+        self._reader, self.keeper = RamReader(MEMORY, image), LastGood()
+        self._before = self._reader.read()
+
+    def read(self):
+        after = self._reader.read()
+        assert self.keeper(self._before, after) == 0
+        self._before = after
+        return after
+
+
+def now_in(image):
+    return Watcher(image).read()
 
 
 def party_of(*members):
@@ -58,7 +77,7 @@ def test_the_save_blocks_are_found_wherever_the_game_moved_them(moved):
     game = Image().new_game(moved=moved, x=11, y=3, group=26, number=59, money=123_456)
     for number in (0x867, 0x869, 0x86E):
         game.flag(number)
-    now = EmeraldReader(game).read()
+    now = now_in(game)
     assert (now["x"], now["y"], now["map_group"], now["map_number"]) == (11, 3, 26, 59)
     assert now["money"] == 123_456
     assert now["badges"] == 0b1000_0101
@@ -72,14 +91,14 @@ def test_events_are_counted_without_trainers_and_without_flags_that_pass(game):
         game.flag(number)
     for number in (0x20, 0x4FF, 0x864):  # events, one of them the end of the game
         game.flag(number)
-    now = EmeraldReader(game).read()
+    now = now_in(game)
     assert (now["events"], now["trainers"], now["champion"]) == (3, 3, 1)
 
 
 def test_walls_are_seen_around_the_player(game):
     game.map(20, 18, walls=[(6, 6), (5, 4)])
     game.stand(5, 6)
-    now = EmeraldReader(game).read()
+    now = now_in(game)
     assert (now["map_width"], now["map_height"]) == (20, 18)
     walls = now["walls"]
     assert walls.shape == (11, 15)
@@ -93,14 +112,16 @@ def test_walls_are_seen_around_the_player(game):
 def test_the_corners_of_a_map_can_be_stood_on(game):
     for place in ((0, 0), (19, 0), (0, 17), (19, 17)):
         game.stand(*place)
-        assert EmeraldReader(game).read()["walls"].shape == (11, 15)
+        assert now_in(game)["walls"].shape == (11, 15)
 
 
 def test_before_a_game_is_loaded_nothing_is_known_and_nothing_breaks():
-    now = EmeraldReader(Image()).read()
+    now = now_in(Image())
     assert now["settled"] == 0
     assert (now["party_count"], now["money"], now["x"], now["map_width"]) == (0, 0, 0, 0)
-    assert set(now) == set(nothing_known())
+    assert now["known"] == 0
+    assert not now["walls"].any()
+    assert not now["party_level"].any()
 
 
 TRANSITIONS = {
@@ -123,7 +144,7 @@ TRANSITIONS = {
 def test_a_transition_is_no_corruption_the_last_good_values_stay(game, transition):
     game.party(member(277, 5, 18, 20))
     game.map(20, 18, walls=[(6, 6)])
-    reader = EmeraldReader(game)
+    reader = Watcher(game)
     good = reader.read()
     assert good["settled"] == 1
     transition(game)
@@ -132,11 +153,11 @@ def test_a_transition_is_no_corruption_the_last_good_values_stay(game, transitio
     kept = {"money": 3000, "map_width": 20, "map_height": 18, "party_count": 1, "map_number": 9}
     assert {name: now[name] for name in kept} == kept
     assert np.array_equal(now["walls"], good["walls"])
-    assert np.array_equal(now["species"], good["species"])
+    assert np.array_equal(now["party_species"], good["party_species"])
 
 
 def test_a_transition_ends_and_the_new_place_is_read(game):
-    reader = EmeraldReader(game)
+    reader = Watcher(game)
     reader.read()
     game.map_is_being_filled()
     assert reader.read()["settled"] == 0
@@ -148,22 +169,21 @@ def test_a_transition_ends_and_the_new_place_is_read(game):
 
 def test_what_is_remembered_can_be_saved_and_loaded(game):
     game.party(member(277, 5, 18, 20))
-    first, second = EmeraldReader(game), EmeraldReader(game)
+    first = Watcher(game)
     first.read()
     game.write(0x03005D8C, "<II", 0, 0)
-    second.load(first.save())
-    assert _same(second.read(), first.read())
-    second.reset()
+    second = Watcher(game)
+    second.keeper.load(first.keeper.save())
+    one, other = first.read(), second.read()
+    assert (one["money"], one["known"]) == (3000, 1)
+    assert all(np.array_equal(one[name], other[name]) for names in PARTS.values() for name in names)
+    second.keeper.reset()
     assert second.read()["money"] == 0
-
-
-def _same(one, other):
-    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
 
 
 @pytest.mark.parametrize("trainer", [False, True])
 def test_a_battle_and_its_kind_are_seen(game, trainer):
-    assert EmeraldReader(game).read()["in_battle"] == 0
+    assert now_in(game)["in_battle"] == 0
     game.battle(trainer=trainer)
-    now = EmeraldReader(game).read()
+    now = now_in(game)
     assert (now["in_battle"], now["trainer_battle"]) == (1, int(trainer))

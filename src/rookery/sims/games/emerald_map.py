@@ -12,10 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from rookery.sims.memory_map import Field
+
 BORDER = 7
 ADDED = (2 * BORDER + 1, 2 * BORDER)
 """Cells that the border adds to a map's width and height."""
 MOST_CELLS = 10_240
+EWRAM = range(0x02000000, 0x02040000)
 VIEW = (11, 15)
 """Rows and columns around the player: what the screen shows, and one row more so that the player is in the middle."""
 
@@ -33,36 +36,28 @@ class Surroundings:
     walls: npt.NDArray[np.uint8]
 
 
-def read_map(
-    layout: tuple[int, int, int], ewram: npt.NDArray[np.uint8], first: int, x: int, y: int
-) -> Surroundings | None:
-    """The surroundings of a player at ``x, y``; None while the map is in transition.
+def cells_of(layout: int) -> Field:
+    """The field of a map's cells, for the address of its layout; zeros while the layout's pointer leads nowhere."""
+    return Field(0, "u16", MOST_CELLS, pointer=layout + 8, null=0)
 
-    Args:
-        layout: width, height and pointer of ``gBackupMapLayout``.
-        ewram: the memory the pointer must point into.
-        first: address of its first byte.
-        x: the player's column, without the border.
-        y: the player's row, without the border.
-    """
-    width, height, pointer = layout
-    if not is_plausible(layout, first, ewram.size):
+
+def look_around(layout: npt.NDArray[np.int32], cells: npt.NDArray[np.uint16], x: int, y: int) -> Surroundings | None:
+    """The surroundings of a player at ``x, y``, without the border; None while the map is in transition."""
+    width, height, pointer = (int(number) for number in layout)
+    if not is_plausible(width, height, pointer):
         return None
     if not (0 <= x < width - ADDED[0] and 0 <= y < height - ADDED[1]):
         return None
-    start = pointer - first
-    cells = ewram[start : start + 2 * width * height].view("<u2").reshape(height, width)
     top, left = y + BORDER - _MIDDLE[0], x + BORDER - _MIDDLE[1]
-    near = cells[top : top + VIEW[0], left : left + VIEW[1]]
+    near = cells[: width * height].reshape(height, width)[top : top + VIEW[0], left : left + VIEW[1]]
     if near[_MIDDLE] & _TILE == _UNDEFINED:
         return None
     walls = ((near & _COLLISION != 0) | (near & _TILE == _UNDEFINED)).astype(np.uint8)
     return Surroundings(width - ADDED[0], height - ADDED[1], walls)
 
 
-def is_plausible(layout: tuple[int, int, int], first: int, size: int) -> bool:
-    """Whether the numbers can be those of a map: a size the game allows, cells that lie inside the memory."""
-    width, height, pointer = layout
-    if width <= ADDED[0] or height <= ADDED[1] or width * height > MOST_CELLS or pointer % 2:
+def is_plausible(width: int, height: int, pointer: int) -> bool:
+    """Whether the numbers can be those of a map: a size the game allows, cells that lie inside its memory."""
+    if width <= ADDED[0] or height <= ADDED[1] or width * height > MOST_CELLS:
         return False
-    return first <= pointer and pointer + 2 * width * height <= first + size
+    return EWRAM.start <= pointer and pointer + 2 * width * height <= EWRAM.stop

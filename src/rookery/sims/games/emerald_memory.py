@@ -1,26 +1,24 @@
-"""Where Pokemon Emerald (USA) keeps what a player knows, and how to read it without being fooled by a transition.
+"""Where Pokemon Emerald (USA) keeps what a player knows: a memory map that is not fooled by a transition.
 
 Addresses are the symbols of the public decompilation ``pret/pokeemerald`` (branch ``symbols``), which builds the very
 bytes of the retail game; offsets are those of its ``include/global.h``. Between two frames the game may be in the
-middle of moving its save blocks or of loading a map. That is no corruption: a part that makes no sense just now keeps
-its last good value, and ``settled`` is 0. Reads only; knows nothing of rewards.
+middle of moving its save blocks, of unscrambling a party member or of loading a map. That is no corruption: such a part
+is marked as not good and reads as zeros, and ``LastGood`` lends it what it last was. Knows nothing of rewards.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rookery.sims.emulator import Memory
-from rookery.sims.games.emerald_map import VIEW, read_map
-from rookery.sims.games.emerald_party import MEMBER_BYTES, MEMBERS, read_party
-
-EWRAM, EWRAM_BYTES = 0x02000000, 0x40000
-IWRAM, IWRAM_BYTES = 0x03000000, 0x8000
+from rookery.sims.games.emerald_map import VIEW, cells_of, look_around
+from rookery.sims.games.emerald_party import MEMBER_BYTES, MEMBERS, Party, read_party
+from rookery.sims.memory_map import Field, MemoryMap, Ram
+from rookery.sims.rewards import Term
 
 SYMBOLS = {
     "gBattleTypeFlags": 0x02022FEC,
@@ -36,14 +34,9 @@ SYMBOLS = {
 }
 
 MOVE_RANGE = 128
-"""``SAVEBLOCK_MOVE_RANGE``: the save blocks lie this far or less behind their first place, both equally far."""
+"""``SAVEBLOCK_MOVE_RANGE``: the save blocks lie less than this behind their first place, both equally far."""
 MOST_MONEY = 999_999
-
-_POSITION, _LOCATION, _MONEY, _FLAGS, _KEY = 0x00, 0x04, 0x490, 0x1270, 0xAC
 FLAG_BYTES = 300
-_VBLANK_CALLBACK, _STATUS = 0x0C, 0x439
-_IN_BATTLE = 0b10
-_TRAINER_BATTLE = 1 << 3
 
 TEMPORARY_FLAGS = range(0x20)
 TRAINER_FLAGS = range(0x500, 0x860)
@@ -52,133 +45,155 @@ GAME_CLEAR = 0x864
 BADGES = range(0x867, 0x86F)
 """Numbers of flags: ``include/constants/flags.h``."""
 
-SHAPES: Mapping[str, tuple[tuple[int, ...], type[np.unsignedinteger[Any]]]] = {
-    "settled": ((), np.uint8),
-    "party_count": ((), np.uint8),
-    "species": ((MEMBERS,), np.uint16),
-    "level": ((MEMBERS,), np.uint8),
-    "hp": ((MEMBERS,), np.uint16),
-    "max_hp": ((MEMBERS,), np.uint16),
-    "experience": ((MEMBERS,), np.uint32),
-    "egg": ((MEMBERS,), np.uint8),
-    "badges": ((), np.uint8),
-    "money": ((), np.uint32),
-    "x": ((), np.uint16),
-    "y": ((), np.uint16),
-    "map_group": ((), np.uint8),
-    "map_number": ((), np.uint8),
-    "map_width": ((), np.uint16),
-    "map_height": ((), np.uint16),
-    "walls": (VIEW, np.uint8),
-    "events": ((), np.uint16),
-    "trainers": ((), np.uint16),
-    "champion": ((), np.uint8),
-    "flags": ((FLAG_BYTES,), np.uint8),
-    "in_battle": ((), np.uint8),
-    "trainer_battle": ((), np.uint8),
-    "battle_outcome": ((), np.uint8),
+_IN_BATTLE = 0b10
+_TRAINER_BATTLE = 1 << 3
+
+
+def _in_block1(offset: int, kind: str, count: int | None = None) -> Field:
+    return Field(offset, kind, count, pointer=SYMBOLS["gSaveBlock1Ptr"], null=0)
+
+
+FIELDS = {
+    "save_block1": Field(SYMBOLS["gSaveBlock1Ptr"], "u32"),
+    "save_block2": Field(SYMBOLS["gSaveBlock2Ptr"], "u32"),
+    "position": _in_block1(0x00, "i16", 2),
+    "location": _in_block1(0x04, "u8", 2),
+    "hidden_money": _in_block1(0x490, "u32"),
+    "encryption_key": Field(0xAC, "u32", pointer=SYMBOLS["gSaveBlock2Ptr"], null=0),
+    "flags": _in_block1(0x1270, "u8", FLAG_BYTES),
+    "vblank_callback": Field(SYMBOLS["gMain"] + 0x0C, "u32"),
+    "main_status": Field(SYMBOLS["gMain"] + 0x439),
+    "battle_type": Field(SYMBOLS["gBattleTypeFlags"], "u32"),
+    "battle_outcome": Field(SYMBOLS["gBattleOutcome"]),
+    "party_size": Field(SYMBOLS["gPlayerPartyCount"]),
+    "party_bytes": Field(SYMBOLS["gPlayerParty"], count=MEMBERS * MEMBER_BYTES),
+    "map_layout": Field(SYMBOLS["gBackupMapLayout"], "i32", 3),
+    "map_cells": cells_of(SYMBOLS["gBackupMapLayout"]),
 }
-"""Every field with its shape and type."""
+"""What lies in memory."""
 
-Values = dict[str, Any]
+_NO_PARTY = read_party(0, np.zeros(MEMBERS * MEMBER_BYTES, np.uint8))
+_NO_WALLS = np.zeros(VIEW, np.uint8)
+
+_PLACE = ("x", "y", "map_group", "map_number")
+_DEEDS = ("money", "badges", "badge_count", "champion", "events", "trainers", "happened")
+
+PARTS = {
+    "save_good": (*_PLACE, *_DEEDS),
+    "party_good": (*(f"party_{field.name}" for field in dataclasses.fields(Party)), "level_sum"),
+    "map_good": ("map_width", "map_height", "walls"),
+}
+"""For each part that may be in transition, what it tells."""
 
 
-class EmeraldReader:
-    """Reads every field of a running game; parts in transition keep their last good values."""
+def save_is_good(ram: Ram) -> bool:
+    """Whether the save blocks are where they may be, and not on their way."""
+    moved = ram["save_block1"] - SYMBOLS["gSaveblock1"]
+    if moved != ram["save_block2"] - SYMBOLS["gSaveblock2"] or moved not in range(0, MOVE_RANGE, 4):
+        return False
+    if not ram["vblank_callback"]:
+        return False  # MoveSaveBlocks_ResetHeap takes the callback away while it copies the blocks
+    if ram["hidden_money"] ^ ram["encryption_key"] > MOST_MONEY:
+        return False  # the key is new and the money not yet
+    return bool((ram["position"] >= 0).all())
 
-    def __init__(self, memory: Memory) -> None:
-        self._ewram = memory.view(EWRAM, EWRAM_BYTES)
-        self._iwram = memory.view(IWRAM, IWRAM_BYTES)
-        self._good = nothing_known()
 
-    def read(self) -> Values:
-        """The fields now."""
-        save, party = self._save(), self._party()
-        here = self._map(save["x"], save["y"]) if save else None
-        for part in (save, party, here):
-            self._good.update(part or {})
-        self._good.update(self._battle(), settled=int(None not in (save, party, here)))
-        return dict(self._good)
+def _saved(value: Callable[[Ram], int]) -> Callable[[Ram], int]:
+    return lambda ram: int(value(ram)) if ram["save_good"] else 0
+
+
+def _happened(ram: Ram) -> npt.NDArray[np.uint8]:
+    """The event flags, without those that pass by themselves."""
+    flags: npt.NDArray[np.uint8] = np.array(ram["flags"]) * np.uint8(ram["save_good"])
+    for span in (TEMPORARY_FLAGS, DAILY_FLAGS):
+        flags[span.start // 8 : span.stop // 8] = 0
+    return flags
+
+
+def _flags_set(flags: npt.NDArray[np.uint8], span: range) -> int:
+    bits = np.unpackbits(flags[span.start // 8 : -(-span.stop // 8)], bitorder="little")
+    return int(bits[span.start % 8 :][: len(span)].sum())
+
+
+def _badges(ram: Ram) -> int:
+    first = BADGES.start // 8
+    return int.from_bytes(ram["happened"][first : first + 2].tobytes(), "little") >> BADGES.start % 8 & 0xFF
+
+
+def _of_party(name: str) -> Callable[[Ram], Any]:
+    return lambda ram: getattr(ram["party"] or _NO_PARTY, name)
+
+
+def _of_map(value: Callable[[Any], Any], otherwise: Any) -> Callable[[Ram], Any]:
+    return lambda ram: value(ram["surroundings"]) if ram["surroundings"] is not None else otherwise
+
+
+DERIVED: Mapping[str, Callable[[Ram], Any]] = {
+    "save_good": lambda ram: int(save_is_good(ram)),
+    "x": _saved(lambda ram: ram["position"][0]),
+    "y": _saved(lambda ram: ram["position"][1]),
+    "map_group": _saved(lambda ram: ram["location"][0]),
+    "map_number": _saved(lambda ram: ram["location"][1]),
+    "money": _saved(lambda ram: ram["hidden_money"] ^ ram["encryption_key"]),
+    "happened": _happened,
+    "badges": _badges,
+    "badge_count": lambda ram: ram["badges"].bit_count(),
+    "champion": lambda ram: _flags_set(ram["happened"], range(GAME_CLEAR, GAME_CLEAR + 1)),
+    "trainers": lambda ram: _flags_set(ram["happened"], TRAINER_FLAGS),
+    "events": lambda ram: _flags_set(ram["happened"], range(DAILY_FLAGS.start)) - ram["trainers"],
+    "party": lambda ram: read_party(ram["party_size"], ram["party_bytes"]),
+    "party_good": lambda ram: int(ram["party"] is not None),
+    **{f"party_{field.name}": _of_party(field.name) for field in dataclasses.fields(Party)},
+    "level_sum": lambda ram: int(ram["party_level"].sum()),
+    "surroundings": lambda ram: (
+        look_around(ram["map_layout"], ram["map_cells"], ram["x"], ram["y"]) if ram["save_good"] else None
+    ),
+    "map_good": lambda ram: int(ram["surroundings"] is not None),
+    "map_width": _of_map(lambda near: near.width, 0),
+    "map_height": _of_map(lambda near: near.height, 0),
+    "walls": _of_map(lambda near: near.walls, _NO_WALLS),
+    "in_battle": lambda ram: int(bool(ram["main_status"] & _IN_BATTLE)),
+    "trainer_battle": lambda ram: int(bool(ram["in_battle"] and ram["battle_type"] & _TRAINER_BATTLE)),
+    "settled": lambda ram: int(all(ram[part] for part in PARTS)),
+    "known": lambda ram: ram["settled"],
+}
+"""What it means."""
+
+MEMORY = MemoryMap(FIELDS, DERIVED)
+
+
+class LastGood(Term):
+    """Worth nothing; lends a part in transition the values it last had. It must be the first of the terms.
+
+    ``known`` becomes 1 once every part has been good in this episode.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("last_good", [name for part, names in PARTS.items() for name in (part, *names)])
+        self._good: dict[str, dict[str, Any]] = {}
+
+    def __call__(self, before: Ram, after: Ram) -> float:
+        """Nothing; fills in what is missing."""
+        for moment in (before, after):
+            self._complete(moment)
+        return 0.0
+
+    def _complete(self, moment: Any) -> None:
+        for part, names in PARTS.items():
+            if moment[part]:
+                self._good[part] = {name: moment[name] for name in names}
+            else:
+                moment.update(self._good.get(part, {}))
+        moment["known"] = int(len(self._good) == len(PARTS))
 
     def reset(self) -> None:
-        """Forget what was good: another moment of the game was loaded."""
-        self._good = nothing_known()
+        """Nothing is known."""
+        self._good = {}
 
-    def save(self) -> Values:
-        """What must be remembered to go on exactly from here."""
-        return dict(self._good)
+    def save(self) -> dict[str, dict[str, Any]]:
+        """What was last good."""
+        return self._good
 
-    def load(self, saved: Mapping[str, Any]) -> None:
-        """Remember what ``save`` gave."""
-        self._good = {name: _as_field(name, saved[name]) for name in SHAPES}
-
-    def _save(self) -> Values | None:
-        block1, block2 = self._u32("gSaveBlock1Ptr"), self._u32("gSaveBlock2Ptr")
-        moved = block1 - SYMBOLS["gSaveblock1"]
-        if moved != block2 - SYMBOLS["gSaveblock2"] or moved not in range(0, MOVE_RANGE, 4):
-            return None
-        if not self._word(SYMBOLS["gMain"] + _VBLANK_CALLBACK):
-            return None  # MoveSaveBlocks_ResetHeap takes the callback away while it copies the blocks
-        money = self._word(block1 + _MONEY) ^ self._word(block2 + _KEY)
-        if money > MOST_MONEY:
-            return None  # the key was changed and the money not yet
-        x, y, group, number = struct.unpack("<hhBB", self._bytes(block1 + _POSITION, 6).tobytes())
-        if x < 0 or y < 0:
-            return None
-        flags = self._bytes(block1 + _FLAGS, FLAG_BYTES).copy()
-        place = {"x": x, "y": y, "map_group": group, "map_number": number}
-        return {"money": money, **place, "flags": flags, **told_by(flags)}
-
-    def _party(self) -> Values | None:
-        data = self._bytes(SYMBOLS["gPlayerParty"], MEMBERS * MEMBER_BYTES)
-        party = read_party(int(self._bytes(SYMBOLS["gPlayerPartyCount"], 1)[0]), data)
-        if party is None:
-            return None
-        numbers = {name: getattr(party, name) for name in ("species", "level", "hp", "max_hp", "experience", "egg")}
-        return {"party_count": party.count, **numbers}
-
-    def _map(self, x: int, y: int) -> Values | None:
-        layout = struct.unpack("<iiI", self._bytes(SYMBOLS["gBackupMapLayout"], 12).tobytes())
-        here = read_map(layout, self._ewram, EWRAM, x, y)
-        return None if here is None else {"map_width": here.width, "map_height": here.height, "walls": here.walls}
-
-    def _battle(self) -> Values:
-        fighting = bool(self._bytes(SYMBOLS["gMain"] + _STATUS, 1)[0] & _IN_BATTLE)
-        trainer = fighting and bool(self._u32("gBattleTypeFlags") & _TRAINER_BATTLE)
-        outcome = int(self._bytes(SYMBOLS["gBattleOutcome"], 1)[0])
-        return {"in_battle": int(fighting), "trainer_battle": int(trainer), "battle_outcome": outcome}
-
-    def _bytes(self, address: int, size: int) -> npt.NDArray[np.uint8]:
-        block, first = (self._iwram, IWRAM) if address >= IWRAM else (self._ewram, EWRAM)
-        return block[address - first : address - first + size]
-
-    def _word(self, address: int) -> int:
-        return int.from_bytes(self._bytes(address, 4).tobytes(), "little")
-
-    def _u32(self, symbol: str) -> int:
-        return self._word(SYMBOLS[symbol])
-
-
-def nothing_known() -> Values:
-    """The fields before a game is loaded: zeros."""
-    return {name: _as_field(name, np.zeros(shape, dtype)) for name, (shape, dtype) in SHAPES.items()}
-
-
-def told_by(flags: npt.NDArray[np.uint8]) -> Values:
-    """What the event flags say: badges as bits, beaten trainers, the champion, and how many other events happened."""
-    bits = np.unpackbits(flags, bitorder="little")
-    trainers = int(bits[TRAINER_FLAGS.start : TRAINER_FLAGS.stop].sum())
-    passing = sum(int(bits[span.start : span.stop].sum()) for span in (TEMPORARY_FLAGS, DAILY_FLAGS))
-    return {
-        "badges": int(np.packbits(bits[BADGES.start : BADGES.stop], bitorder="little")[0]),
-        "trainers": trainers,
-        "champion": int(bits[GAME_CLEAR]),
-        "events": int(bits.sum()) - trainers - passing,
-    }
-
-
-def _as_field(name: str, value: Any) -> Any:
-    """A Python int for a single number, else an array of the field's own type and shape."""
-    shape, dtype = SHAPES[name]
-    array = np.array(value, dtype).reshape(shape)
-    return array if shape else int(array)
+    def load(self, saved: dict[str, dict[str, Any]]) -> None:
+        """This was last good."""
+        self._good = {part: dict(saved[part]) for part in PARTS if part in saved}

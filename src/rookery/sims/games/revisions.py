@@ -22,7 +22,7 @@ _GBA_REGIONS = {"E": "USA", "J": "Japan", "P": "Europe", "D": "Germany", "F": "F
 
 
 @dataclass(frozen=True)
-class Game:
+class Edition:
     """What is known of a game's ROMs.
 
     Attributes:
@@ -42,7 +42,7 @@ class Game:
     id: str
 
 
-def read_rom(rom: str | Path | None, game: Game) -> bytes:
+def read_rom(rom: str | Path | None, edition: Edition) -> bytes:
     """The ROM's bytes.
 
     Raises:
@@ -50,30 +50,32 @@ def read_rom(rom: str | Path | None, game: Game) -> bytes:
     """
     if rom is None:
         raise ConfigError(
-            f"{game.id} needs your own ROM of {game.title} ({game.expected}); none is shipped: give rom='PATH', "
-            "or --rom PATH on the command line"
+            f"{edition.id} needs your own ROM of {edition.title} ({edition.expected}); none is shipped: "
+            "give rom='PATH', or --rom PATH on the command line"
         )
     try:
         data = Path(rom).read_bytes()
     except OSError as error:
         raise ConfigError(f"rom={str(rom)!r} cannot be read: {error.strerror or error}") from None
-    if not _is_of(game.system, data):
-        raise ConfigError(f"rom={str(rom)!r} is no {game.system.upper()} ROM; expected: {game.title} ({game.expected})")
+    if not _is_of(edition.system, data):
+        raise ConfigError(
+            f"rom={str(rom)!r} is no {edition.system.upper()} ROM; expected: {edition.title} ({edition.expected})"
+        )
     return data
 
 
-def check_revision(data: bytes, game: Game, *, any_revision: bool) -> None:
+def check_revision(data: bytes, edition: Edition, *, any_revision: bool) -> None:
     """Refuse a ROM of another revision; with ``any_revision`` only warn.
 
     Raises:
         ConfigError: saying what was expected and what was given.
     """
-    sha1 = fingerprint(data, game.system)
-    if sha1 == game.sha1:
+    sha1 = fingerprint(data, edition.system)
+    if sha1 == edition.sha1:
         return
     words = (
-        f"{game.id} is made for {game.title}, {game.expected} (SHA-1 {game.sha1}); given: "
-        f"{game.others.get(sha1) or _described(data, game.system)} (SHA-1 {sha1})"
+        f"{edition.id} is made for {edition.title}, {edition.expected} (SHA-1 {edition.sha1}); given: "
+        f"{edition.others.get(sha1) or _described(data, edition.system)} (SHA-1 {sha1})"
     )
     if not any_revision:
         raise ConfigError(f"{words}; its memory may lie elsewhere. If you know better: any_revision=True")
