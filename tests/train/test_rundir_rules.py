@@ -71,6 +71,14 @@ def test_there_must_be_something_to_resume(tmp_path):
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.parametrize("how", [{}, {"resume": True}])
+def test_a_trainer_killed_before_it_wrote_anything_can_be_started_again_either_way(tmp_path, how):
+    path = tmp_path / "run"
+    RunDir.open(path).close()
+    (path / ".config.yaml.tmp").write_text("env: hal")
+    RunDir.open(path, **how).close()
+
+
 def test_resume_and_force_exclude_each_other(old):
     assert "say one of them" in refusal(old, resume=True, force=True)
 

@@ -185,11 +185,11 @@ def test_a_sparkline_rises_with_its_values():
 
 def test_a_chart_has_axes_and_rises_where_the_values_do():
     lines = chart([(step, step / 1000) for step in range(0, 100_001, 100)], width=40, height=5)
-    assert lines[0].startswith("100 ┤")
+    assert lines[0].startswith("98.75 ┤")
     assert lines[0].rstrip().endswith("█")
     assert lines[-1].strip().startswith("0")
     assert lines[-1].endswith("100k")
-    heights = [sum(column < len(line) and line[column] not in " ┤" for line in lines[:5]) for column in range(5, 45)]
+    heights = [sum(column < len(line) and line[column] not in " ┤" for line in lines[:5]) for column in range(7, 47)]
     assert heights == sorted(heights)
 
 

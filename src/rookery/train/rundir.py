@@ -66,7 +66,7 @@ class RunDir:
         path = Path(path)
         if resume and force:
             raise ConfigError("--resume goes on and --force begins anew: say one of them")
-        if resume and not holds_run(path):
+        if resume and not was_begun(path):
             raise ConfigError(f"--resume: {path} holds no run; leave --resume away to begin one there")
         if not resume:
             _check_room(path, force)
@@ -141,8 +141,13 @@ class RunDir:
 
 
 def holds_run(path: Path) -> bool:
-    """Whether a run was begun there."""
+    """Whether there is a run that could be lost."""
     return (path / "config.yaml").is_file() or (path / "checkpoints").is_dir()
+
+
+def was_begun(path: Path) -> bool:
+    """Whether a trainer came as far as the lock: one killed right then has lost nothing and may be resumed."""
+    return holds_run(path) or (path / LOCK).is_file()
 
 
 def starts_of(path: Path) -> list[dict[str, Any]]:
@@ -169,7 +174,7 @@ def _check_room(path: Path, force: bool) -> None:
             f"--run-dir {path} holds a run already; --resume goes on with it, --force deletes it and begins anew, or "
             "name another directory"
         )
-    foreign = sorted(entry.name for entry in path.glob("*") if entry.name != LOCK)
+    foreign = sorted(entry.name for entry in path.glob("*") if entry.name not in (LOCK, ".config.yaml.tmp"))
     if foreign and not holds_run(path):
         raise ConfigError(f"--run-dir {path} holds no run but other files ({', '.join(foreign[:3])}); name a new one")
 

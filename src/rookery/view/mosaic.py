@@ -54,6 +54,13 @@ def picture_of(observation: Any) -> Image | None:
     return array[..., -3:] if channels % 3 == 0 else _gray(array[..., -1])
 
 
+def row_of(rows: Any, number: int) -> Any:
+    """One slot's part of a batch of observations, in the structure of the space."""
+    if isinstance(rows, dict):
+        return {key: row_of(part, number) for key, part in rows.items()}
+    return tuple(row_of(part, number) for part in rows) if isinstance(rows, tuple) else rows[number]
+
+
 def _gray(array: Image) -> Image:
     return np.repeat(array[..., None], 3, axis=2)
 

@@ -16,7 +16,7 @@ class ProgressTable:
         self._file: TextIO | None = None
         self._columns = columns_of(path)
 
-    def row(self, values: Mapping[str, float]) -> None:
+    def row(self, values: Mapping[str, float | None]) -> None:
         """One row; names that are not columns are left out, columns without a value stay empty."""
         if self._file is None:
             self._file = self._open(list(values))
