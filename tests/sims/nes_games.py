@@ -1,0 +1,81 @@
+"""A game of ``nes_py`` on a stand-in ROM, with loops that wait for a cell of memory to change, as a famous package has.
+
+Importable where ``nes_py`` is missing; then only the game is not.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+import pytest
+
+from rookery.errors import EmulatorError
+from rookery.sims import nes
+
+ACTIONS = ("noop", "right", "right+a", "left")
+START = 0b1000
+
+
+def require_nes_py():
+    """Skip where it is missing, except where nothing may be."""
+    try:
+        nes.repair()
+    except EmulatorError as error:
+        if os.environ.get("ROOKERY_REQUIRE_CORES") == "1":
+            raise
+        pytest.skip(str(error))
+
+
+@cache
+def runner():
+    """The class of the game; ``nes_py`` is imported and repaired by whoever builds it."""
+    from nes_py import NESEnv
+
+    class Runner(NESEnv):
+        """Reward is the way to the right; the flag and the hole end an episode."""
+
+        def __init__(self, rom_path, ram_is_copied=False):
+            super().__init__(str(rom_path))
+            if ram_is_copied:
+                self.ram = self.ram.astype(int)  # what a hasty repair does
+            self._x_before = 0
+            self.reset()
+            self._skip_start_screen()
+            self._backup()
+
+        @property
+        def time(self):
+            return sum(self.ram[0x07F8 + place] * 10 ** (2 - place) for place in range(3))
+
+        @property
+        def x(self):
+            return self.ram[0x6D] * 0x100 + self.ram[0x86]
+
+        def _skip_start_screen(self):
+            while self.time == 0:
+                self._frame_advance(START)
+                self._frame_advance(0)
+            while self.ram[0x07A0] != 0:
+                self._frame_advance(0)
+
+        def _did_reset(self):
+            self._x_before = self.x
+
+        def _get_reward(self):
+            before, self._x_before = self._x_before, self.x
+            return self._x_before - before
+
+        def _get_done(self):
+            return self.ram[0x0E] in (0x04, 0x0B)
+
+        def _get_info(self):
+            return {"x": self.x, "time": self.time}
+
+    return Runner
+
+
+def play(rom, **settings):
+    """An environment of it, as a worker builds it."""
+    nes.repair()
+    return nes.NesPyEnv(runner(), rom_path=str(rom), actions=ACTIONS, **settings)

@@ -1,0 +1,86 @@
+"""Many games of nes_py built at once: none hangs; and one that never ends is found out, with its line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nes_games
+import numpy as np
+import pytest
+from nes_games import ACTIONS, require_nes_py
+from stand_in_roms import mario_stand_in
+
+import rookery
+from rookery.events import FaultSeen, StackDumped
+
+ENVS = 8
+ROUNDS = 42 if os.environ.get("ROOKERY_FULL") == "1" else 2
+LIMIT_S = 2.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nes_py():
+    require_nes_py()
+
+
+@pytest.fixture(scope="module")
+def rom(tmp_path_factory):
+    path = tmp_path_factory.mktemp("nes") / "runner.nes"
+    path.write_bytes(mario_stand_in())
+    return str(path)
+
+
+@pytest.mark.timeout(60 * ROUNDS)
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_eight_at_once_are_built_every_time(rom, method):
+    game = rookery.EnvSpec("nes_games:play", {"rom": rom})
+    rows = []
+    for _ in range(ROUNDS):
+        with rookery.Pool(game, ENVS, workers=ENVS, start_method=method, start_concurrency=ENVS) as pool:
+            pool.reset(seed=0)
+            rows.append(pool.step(np.full(ENVS, ACTIONS.index("right"))).obs.copy())
+            assert not [event for event in pool.events if isinstance(event, FaultSeen)]
+    assert all(np.array_equal(row, rows[0][0]) for batch in rows for row in batch)
+
+
+@pytest.fixture
+def stuck(rom):
+    """As a hasty repair for NumPy 2 makes it: RAM is a copy, and nobody bounds the loop that waits for it to change."""
+    return rookery.EnvSpec("nes_games:play", {"rom": rom, "ram_is_copied": True, "max_skipped_frames": 10**9})
+
+
+def test_a_constructor_that_never_ends_meets_its_deadline_and_the_doctor_shows_the_line(stuck, tmp_path):
+    run = tmp_path / "run"
+    with pytest.raises(rookery.WorkerStartError, match=r"hung in construct for .* \(limit 2 s\)"):
+        rookery.Pool(stuck, 2, workers=2, run_dir=run, construct_timeout_s=LIMIT_S, start_attempts=1)
+    done = subprocess.run(
+        [sys.executable, "-m", "rookery", "doctor", str(run)],
+        capture_output=True, text=True, timeout=60, env={**os.environ, "COLUMNS": "200"},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "the pool never came up" in done.stdout
+    assert [line for line in looping_lines() if f"nes_games.py:{line} in _skip_start_screen" in done.stdout]
+
+
+def test_the_event_has_the_stack_of_the_loop(stuck):
+    told = []
+    with pytest.raises(rookery.WorkerStartError):
+        rookery.Pool(stuck, 1, construct_timeout_s=LIMIT_S, start_attempts=1, sinks=[Listener(told)])
+    stacks = [event.stack for event in told if isinstance(event, StackDumped)]
+    assert any("_skip_start_screen" in stack for stack in stacks)
+
+
+class Listener:
+    def __init__(self, told):
+        self._told = told
+
+    def emit(self, event):
+        self._told.append(event)
+
+
+def looping_lines():
+    """Where the endless loop stands in the file: its condition and its body."""
+    source = Path(nes_games.__file__).read_text().splitlines()
+    first = next(number for number, line in enumerate(source, 1) if "while self.time == 0" in line)
+    return range(first, first + 3)

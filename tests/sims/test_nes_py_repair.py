@@ -1,0 +1,188 @@
+"""Games of nes_py: repaired on NumPy 2, bounded, and with Gymnasium's interface."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from nes_games import ACTIONS, play, require_nes_py, runner
+from stand_in_roms import mario_stand_in
+
+from rookery.errors import ConfigError, EmulatorError
+from rookery.sims import nes
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nes_py():
+    require_nes_py()
+
+
+@pytest.fixture(scope="module")
+def rom(tmp_path_factory):
+    path = tmp_path_factory.mktemp("nes") / "runner.nes"
+    path.write_bytes(mario_stand_in())
+    return path
+
+
+@pytest.fixture
+def env(rom):
+    env = play(rom)
+    yield env
+    env.close()
+
+
+def test_without_the_repair_the_same_game_cannot_be_built(rom):
+    program = f"""
+        import numpy as np
+        from nes_py import NESEnv
+        NESEnv({str(rom)!r})
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60
+    )  # fmt: skip
+    assert "OverflowError" in done.stderr
+
+
+def test_arithmetic_with_cells_of_memory_is_that_of_whole_numbers(env):
+    env.reset()
+    right = ACTIONS.index("right")
+    told = [env.step(right)[4]["x"] for _ in range(130)]
+    assert told[-1] == told[0] + 2 * 129 > 0xFF
+
+
+def test_memory_stays_a_live_view_that_can_be_written(env):
+    env.reset()
+    ram = env.ram
+    before = ram[0x86]
+    env.step(ACTIONS.index("right"))
+    assert ram[0x86] == before + 2
+    ram[0x86] = 0x60
+    assert env.step(ACTIONS.index("right"))[4]["x"] == 0x62
+
+
+def test_cells_are_ints_and_ranges_are_arrays(env):
+    env.reset()
+    assert type(env.ram[0x07F8]) is int
+    assert [type(cell) for cell in env.ram[0x07F8:0x07FB]] == [int] * 3
+    assert env.ram[0x07F8:0x07FB].dtype == np.uint8
+    assert np.may_share_memory(env.ram[0x07F8:0x07FB], env.ram)
+
+
+def test_it_is_an_environment_of_gymnasium(env):
+    check_env(env, skip_render_check=True)
+
+
+def test_rows_are_the_same_in_every_episode_and_instance(rom, env):
+    def episode(env):
+        first, _ = env.reset(seed=2**40)
+        return np.stack([first, *(env.step(step * 7 % len(ACTIONS))[0] for step in range(40))])
+
+    first = episode(env)
+    assert len(np.unique(first, axis=0)) > 10
+    assert np.array_equal(first, episode(env))
+    other = play(rom)
+    assert np.array_equal(first, episode(other))
+    other.close()
+
+
+def test_an_observation_is_not_changed_by_the_next_step(env):
+    first, _ = env.reset()
+    copy = first.copy()
+    for _ in range(5):
+        env.step(ACTIONS.index("right"))
+    assert np.array_equal(first, copy)
+
+
+def test_a_frame_skip_sums_rewards_and_ends_with_the_episode(rom):
+    env = play(rom, frame_skip=100)
+    env.reset()
+    rewards, ended = [], False
+    while not ended:
+        _, reward, ended, cut, _ = env.step(ACTIONS.index("right"))
+        rewards.append(reward)
+    assert rewards[0] == 200
+    assert rewards[-1] < 200
+    assert not cut
+    env.close()
+
+
+@pytest.mark.parametrize("cause", ["the title never ends", "memory is a copy"])
+def test_an_endless_loop_ends_with_an_error_that_names_it(rom, tmp_path, cause):
+    stuck = tmp_path / "stuck.nes"
+    stuck.write_bytes(mario_stand_in(title_ends=False))
+    path, is_copied = (stuck, False) if cause == "the title never ends" else (rom, True)
+    with pytest.raises(EmulatorError, match=r"Runner\._skip_start_screen \(nes_games\.py:\d+\) ran 300 frames"):
+        play(path, ram_is_copied=is_copied, max_skipped_frames=300)
+    play(rom).close()  # the bound of the last is not the next one's
+
+
+def test_a_loop_may_take_its_time_within_the_bound_in_every_step_anew(rom):
+    env = play(rom, max_skipped_frames=100)
+    for _ in range(3):
+        env.reset()
+        env._game._frame_advance(0)
+    for _ in range(300):
+        env.step(0)
+    env.close()
+
+
+def test_after_close_nothing_of_the_machine_can_be_touched(rom):
+    env = play(rom)
+    env.reset()
+    game = env._game
+    env.close()
+    env.close()
+    assert game.ram is None
+    with pytest.raises(EmulatorError, match="was closed"):
+        env.step(0)
+    with pytest.raises(EmulatorError, match="was closed"):
+        _ = env.ram
+
+
+def test_a_registered_id_is_built_without_the_wrappers_of_old_gym(rom):
+    from gym.envs.registration import register, registry
+
+    register("Runner-v0", entry_point=runner(), kwargs={"rom_path": str(rom)})
+    try:
+        env = nes.NesPyEnv("Runner-v0")
+        assert env.reset()[0].shape == (240, 256, 3)
+        assert env.action_space.n == 256
+        env.close()
+    finally:
+        del registry["Runner-v0"]
+
+
+def test_what_is_not_there_is_named(rom):
+    with pytest.raises(ConfigError, match="'Nothing-v0' is not registered"):
+        nes.NesPyEnv("Nothing-v0")
+    with pytest.raises(ConfigError, match="no button 'jump'; allowed: noop, a, b"):
+        nes.NesPyEnv(runner(), rom_path=str(rom), actions=["right+jump"])
+    with pytest.raises(ConfigError, match="frame_skip=0"):
+        play(rom, frame_skip=0)
+
+
+def test_a_missing_package_is_answered_with_the_command_that_installs_it():
+    program = """
+        import sys
+        sys.modules["nes_py"] = None
+        from rookery.errors import EmulatorError
+        from rookery.sims import nes
+        try:
+            nes.NesPyEnv(rom_path="game.nes")
+        except EmulatorError as error:
+            print(error)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=True
+    )  # fmt: skip
+    assert "pip install nes-py" in done.stdout
+
+
+def test_importing_it_says_nothing():
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "from rookery.sims import nes; nes.repair()"],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert done.stdout + done.stderr == ""
