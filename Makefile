@@ -1,7 +1,8 @@
 # Every verb sets up what it needs in .venv and reuses it the next time.
 #
-#   make demo    16 environments, one worker killed half way, the run goes on    (light install, no torch)
-#   make test    every test                                                      (full install, with torch)
+#   make demo    trains on our own GBA game for two minutes; one worker is killed on the way
+#   make test    every test
+#   make soak    a million steps of eight emulated games; memory must stay flat       (about half an hour)
 #   make check   ruff, mypy, import direction, codespell
 #   make bench   peers and Rookery side by side; writes benchmarks/RESULTS.md
 #   make docs    the documentation as a site in ./site
@@ -21,7 +22,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 PACKAGE := $(INSTALL) --no-build-isolation --editable
 
 .DELETE_ON_ERROR:
-.PHONY: help setup check test demo bench docs clean
+.PHONY: help setup check test soak demo bench docs clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -38,6 +39,9 @@ check: .venv/full
 test: .venv/full
 	$(BIN)/python -m pytest $(ARGS)
 
+soak: .venv/full
+	$(BIN)/python benchmarks/soak.py $(ARGS)
+
 demo: .venv/light
 	$(BIN)/rookery demo $(ARGS)
 
@@ -49,7 +53,7 @@ docs: .venv/docs
 	@echo "open site/index.html"
 
 clean:
-	rm -rf .venv .venv-bench build site .mypy_cache .ruff_cache .pytest_cache .hypothesis src/rookery.egg-info
+	rm -rf .venv .venv-bench .cores build site .mypy_cache .ruff_cache .pytest_cache .hypothesis src/rookery.egg-info
 	rm -f src/rookery/*/_native*.so
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -62,15 +66,18 @@ clean:
 	$(PYTHON) -m venv .venv
 	@touch $@
 
+# torch first and by its exact version: any looser request may choose a build with gigabytes of GPU libraries.
 .venv/light: .venv/python $(INPUTS)
 	$(INSTALL) setuptools numpy
-	$(PACKAGE) ".[cli]"
+	$(INSTALL) "$$(grep '^torch==' constraints.txt)"
+	$(PACKAGE) ".[train,cores]"
 	@touch $@
 
-# torch first and by its exact version: any looser request may choose a build with gigabytes of GPU libraries.
+# nes_py comes as source: where it cannot be built, its tests are skipped and say so. So it is with Debian's cores.
 .venv/full: .venv/light
-	$(INSTALL) "$$(grep '^torch==' constraints.txt)"
 	$(PACKAGE) ".[test,check]"
+	$(INSTALL) --no-build-isolation nes_py || echo "nes_py cannot be built here (it needs g++): its tests are skipped"
+	.ci/cores
 	@touch $@
 
 .venv/docs: .venv/light

@@ -59,6 +59,7 @@ class Cell:
 ROOKERY = Entry("rookery", "rookery", "Rookery Pool")
 STREAM = Entry("rookery", "rookery", "Rookery Pool, first reset seeded as the others do", {"seed_episodes": False})
 SEEDED = Entry("rookery_seeded", "rookery", "Rookery Pool, every episode seeded (default)")
+TWO_WORKERS = Entry("rookery_two", "rookery", "Rookery Pool, two workers", {"workers": 2})
 ROOKERY_VECTOR = Entry("rookery_vector", "rookery_vector", "Rookery VectorEnv")
 GYM_ASYNC = Entry("gymnasium_async", "gymnasium_async", "Gymnasium AsyncVectorEnv")
 GYM_SYNC = Entry("gymnasium_sync", "gymnasium_sync", "Gymnasium SyncVectorEnv")
@@ -106,5 +107,6 @@ CELLS = (
     Cell("null4", 8, (ROOKERY, GYM_ASYNC, GYM_SYNC, SB3_DUMMY), limit="null4", quick=True),
     Cell("null4", 128, (ROOKERY, GYM_ASYNC, GYM_SYNC), limit="null4"),
     Cell("null84", 8, (ROOKERY, GYM_ASYNC, GYM_SYNC), limit="null84"),
+    Cell("errand", 8, (ROOKERY, TWO_WORKERS, GYM_ASYNC, SB3_SUBPROC), limit="errand"),
     Cell("pong", 8, (ROOKERY, GYM_ASYNC, SB3_SUBPROC, TIANSHOU, ENVPOOL), limit="pong"),
 )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from alone import Alone
+from emulated import OLD_LIMIT, Emulated
 from healing import Price, Recovery, median_ms
 from rounds import Measured
 
@@ -22,6 +23,7 @@ class Findings:
     peer: Alone
     prices: Sequence[Price]
     recoveries: Sequence[Recovery]
+    emulated: Emulated
 
     def cell(self, name: str) -> Measured | None:
         """A cell by its name, if it was part of the run."""
@@ -121,6 +123,16 @@ def _slot_mb(findings: Findings) -> float | None:
     return findings.rookery.slot_mb
 
 
+def emulated(one: str, other: str) -> Value:
+    """Median of one arrangement's rate in units of another's."""
+    return lambda findings: findings.emulated.ratio(one, other)
+
+
+def _times_the_old_limit(findings: Findings) -> float | None:
+    rate = findings.emulated.rate("errand")
+    return None if rate is None else rate / OLD_LIMIT
+
+
 FLOORS = (
     Floor("CartPole, 8 environments: of the limit", 0.50, True, ratio("cartpole-8")),
     Floor("CartPole, 32 environments: of the limit", 0.75, True, ratio("cartpole-32")),
@@ -139,6 +151,14 @@ FLOORS = (
     Floor("recovery, CartPole, forkserver", 100, False, recovery("CartPole, forkserver"), " ms"),
     Floor("recovery, Pong, snapshots", 400, False, recovery("Pong, snapshots"), " ms"),
     Floor("recovery, Pong, snapshots and a spare", 60, False, recovery("Pong, snapshots and a spare"), " ms"),
+    Floor("recovery, mGBA, snapshots", 150, False, recovery("mGBA, snapshots, a slot a worker"), " ms"),
+    Floor("mGBA, one core, 12 frames: times all frames drawn", 3.0, True, emulated("errand", "errand_drawn"), "x"),
+    Floor("mGBA, one core, 12 frames: times 35 steps/s", 25.0, True, _times_the_old_limit, "x"),
+    Floor("mGBA, both cores: times one", 1.6, True, emulated("errand_both", "errand"), "x"),
+    Floor("mGBA, 8 environments in a pool: of the limit", 0.93, True, ratio("errand-8", "rookery_two")),
+    Floor("NES, fceumm: times nes_py on the same ROM", 4.0, True, emulated("lantern", "lantern_nes_py"), "x"),
+    Floor("mGBA, a worker with one slot", 35, False, lambda findings: findings.emulated.worker_mb, " MB"),
+    Floor("mGBA, an added slot in a worker", 5, False, lambda findings: findings.emulated.slot_mb, " MB"),
 )
 
 

@@ -83,8 +83,9 @@ def _rate(system: Rookery, window_s: float) -> float:
 
 def recoveries(kills: int) -> list[Recovery]:
     """CartPole from the fork server; Pong from snapshots; Pong with a spare. A worker brings its slots back in turn."""
-    cartpole, pong = "CartPole-v1", "ale_py:ALE/Pong-v5"
+    cartpole, pong, errand = "CartPole-v1", "ale_py:ALE/Pong-v5", "rookery/Errand-v0"
     return [
+        _recovery("mGBA, snapshots, a slot a worker", errand, 8, kills),
         _recovery("CartPole, forkserver", cartpole, 4, kills),
         _recovery("Pong, snapshots", pong, 4, kills),
         _recovery("Pong, snapshots and a spare", pong, 4, kills, spares=1),

@@ -30,6 +30,8 @@ PEERS = {
     "tianshou": ("tianshou",),
     "envpool": ("envpool",),
     "ale-py": ("ale-py", "opencv-python-headless"),
+    "stable-retro": ("stable-retro",),
+    "nes-py": ("nes-py",),
 }
 SOURCES = ("src", "pyproject.toml", "setup.py", "README.md", "LICENSE")
 

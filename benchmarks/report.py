@@ -7,11 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 
 from alone import Alone
+from emulated import Emulated
 from floors import Findings, Verdict
 from healing import Price, Recovery
 from rounds import Measured, Track
 
-PACKAGES = ("rookery", "gymnasium", "stable-baselines3", "tianshou", "envpool", "ale-py", "torch", "numpy")
+PACKAGES = (
+    "rookery",
+    "gymnasium",
+    "stable-baselines3",
+    "tianshou",
+    "envpool",
+    "ale-py",
+    "torch",
+    "numpy",
+    "stable-retro",
+    "nes-py",
+)
 
 TITLES = {
     "cartpole": "CartPole-v1",
@@ -20,6 +32,7 @@ TITLES = {
     "null4": "Null environment, 4 floats",
     "null84": "Null environment, 84x84x4 uint8",
     "pong": "ALE Pong, 4 frames of 84x84",
+    "errand": "Rook's Errand on mGBA, 12 frames a step, 84x84 and 8 words",
 }
 
 METHOD = """\
@@ -58,6 +71,8 @@ def render(
         *(cell_section(measured) for measured in findings.cells),
         "## Start, idle, memory (8 CartPole slots)",
         alone_table([findings.rookery, findings.peer]),
+        "## Emulators: bare loops in turn",
+        emulated_table(findings.emulated),
         "## Healing: its price while nothing breaks",
         prices_table(findings.prices),
         "## Healing: from a worker's death until its slots are back (8 slots, two a worker unless it says otherwise)",
@@ -103,6 +118,24 @@ def alone_table(systems: Iterable[Alone]) -> str:
         )  # fmt: skip
     head = ("system", "start s", "(spread)", "idle cores", "(spread)", "MB per added slot")
     return _table(head, "lrrrrr", rows)
+
+
+ARRANGEMENTS = {
+    "errand": "Rook's Errand, mGBA, one loop, last of 12 frames drawn",
+    "errand_drawn": "the same, all 12 drawn",
+    "errand_both": "two loops at once, last of 12 drawn",
+    "lantern": "Lantern, fceumm, one loop, 4 frames",
+    "lantern_nes_py": "the same by nes_py",
+}
+
+
+def emulated_table(found: Emulated) -> str:
+    """Steps per second of every arrangement."""
+    rows = [
+        (label, *_spread(found.rates[name], ",.0f")) if name in found.rates else (label, found.errors.get(name, ""), "")
+        for name, label in ARRANGEMENTS.items()
+    ]
+    return _table(("what", "steps/s", "(spread)"), "lrr", rows)
 
 
 def prices_table(prices: Iterable[Price]) -> str:

@@ -158,10 +158,10 @@ def measure(cell: Cell, rounds: int, window_s: float, say: Callable[[str], None]
         for track in measured.tracks:
             _open(track, cell, children)
             say(f"  {track.entry.label}: {track.error or f'open in {track.start_s:.2f} s'}")
-        measured.limits.append(_together(loops, window_s))
+        measured.limits.append(together(loops, window_s))
         for turn in range(rounds):
             _round(measured, children, turn, window_s)
-            measured.limits.append(_together(loops, window_s))
+            measured.limits.append(together(loops, window_s))
             _compare(measured)
     except SystemFailedError as failure:
         measured.error = str(failure)
@@ -202,12 +202,12 @@ def _round(measured: Measured, children: dict[str, Child], turn: int, window_s: 
         if track.error:
             continue
         try:
-            track.windows.append(_together([children[track.entry.key]], window_s))
+            track.windows.append(together([children[track.entry.key]], window_s))
         except SystemFailedError as failure:
             track.error = str(failure)
 
 
-def _together(children: Sequence[Child], window_s: float) -> Window:
+def together(children: Sequence[Child], window_s: float) -> Window:
     """One window of these children at the same time; their rates add up."""
     own = procfs.tree(os.getpid())
     cpu, (busy, steal), began = procfs.cpu_s(own), procfs.machine_s(), time.perf_counter()

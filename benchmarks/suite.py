@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import alone
+import emulated
 import floors
 import healing
 import procfs
@@ -22,11 +23,15 @@ from rounds import Measured, measure
 
 CORES = 2
 RESULTS = Path(__file__).with_name("RESULTS.md")
+CORES_HERE = Path(__file__).parent.parent / ".cores"
+"""Where ``.ci/cores`` puts the emulators of the distribution."""
 
 
 def main() -> int:
     args = _arguments()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    if CORES_HERE.exists():
+        os.environ.setdefault("ROOKERY_CORES", str(CORES_HERE))
     began = time.monotonic()
     rounds, window_s = (1, 0.4) if args.quick else (args.rounds, args.window)
     findings = _measure_all(_chosen(args), rounds, window_s)
@@ -71,11 +76,13 @@ def _measure_all(cells: list[Cell], rounds: int, window_s: float) -> floors.Find
         _say(f"{cell.name} ({number}/{len(cells)})")
         measured.append(measure(cell, rounds, window_s * cell.stretch, _say))
         _summarise(measured[-1])
+    _say("emulators")
+    machines = emulated.measure(rounds, window_s, _say)
     _say("price of healing, recovery")
     quick = window_s < 1
     prices = healing.prices(cells, 2 if quick else healing.PAIRS, healing.WINDOW_S)
     recoveries = healing.recoveries(2 if quick else healing.KILLS)
-    return floors.Findings(measured, ours, peer, prices, recoveries)
+    return floors.Findings(measured, ours, peer, prices, recoveries, machines)
 
 
 def _summarise(measured: Measured) -> None:

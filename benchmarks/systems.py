@@ -16,7 +16,7 @@ from typing_extensions import override
 from workloads import TABLE_ROWS, Factory, actions, make
 
 LAST = TABLE_ROWS - 1
-BARE_BLOCK = {"burn": 4, "tail": 4, "pong": 8}
+BARE_BLOCK = {"burn": 4, "tail": 4, "pong": 8, "errand": 4, "errand_drawn": 2, "lantern": 4, "lantern_nes_py": 2}
 """Steps of a bare loop between two looks at the clock; many where a step is short."""
 
 

@@ -99,6 +99,10 @@ def make(name: str) -> gymnasium.Env[Any, Any]:
             return Null(FRAME, np.uint8)
         case "pong":
             return _pong()
+        case "errand" | "errand_drawn" | "lantern" | "lantern_nes_py":
+            import machines
+
+            return machines.make(name)
     raise KeyError(name)
 
 
