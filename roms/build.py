@@ -59,7 +59,8 @@ def build_lantern(out: Path) -> tuple[Path, dict[str, int]]:
     source, rom = HERE / "lantern", out / "lantern.nes"
     with tempfile.TemporaryDirectory() as folder:
         made, labels = Path(folder) / "lantern.o", Path(folder) / "labels"
-        run("ca65", "-g", source / "lantern.s", "-o", made)
+        run(sys.executable, source / "chars.py", Path(folder) / "lantern.chr")
+        run("ca65", "-g", "--bin-include-dir", folder, source / "lantern.s", "-o", made)
         run("ld65", "-C", source / "nrom.cfg", "-Ln", labels, made, "-o", rom)
         lines = [line.split() for line in labels.read_text().splitlines()]
     return rom, {name.lstrip("."): int(address, 16) for _, address, name in lines}

@@ -1,0 +1,48 @@
+"""Turns the drawings of Lantern into the console's pictures: 8 kB, letters at the places of their ASCII codes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FONT = HERE.parent / "errand" / "art" / "font.txt"
+
+
+def sections(path: Path) -> list[tuple[str, list[str]]]:
+    """Every ``= title`` of a text with the lines below it; ``;`` begins a comment."""
+    found: list[tuple[str, list[str]]] = []
+    for line in path.read_text().splitlines():
+        if line.startswith("= "):
+            found.append((line[2:], []))
+        elif line.strip() and line[0] != ";":
+            found[-1][1].append(line)
+    return found
+
+
+def tile(rows: list[str]) -> bytes:
+    """Two planes of eight bytes: the low and the high bit of every pixel's ink."""
+    inks = [[".123".index(mark) for mark in row] for row in rows]
+    return bytes(sum((ink >> plane & 1) << 7 - i for i, ink in enumerate(row)) for plane in (0, 1) for row in inks)
+
+
+def compose() -> bytes:
+    """Both banks; the second stays empty."""
+    chars = bytearray(0x2000)
+
+    def put(number: int, rows: list[str]) -> None:
+        chars[number * 16 : number * 16 + 16] = tile(rows)
+
+    for title, rows in sections(HERE / "art.txt"):
+        number = int(title.split()[1], 16)
+        corners = [(0, 0)] if len(rows) == 8 else [(0, 0), (8, 0), (0, 8), (8, 8)]
+        for i, (x, y) in enumerate(corners):
+            put(number + i, [row[x : x + 8] for row in rows[y : y + 8]])
+    for characters, rows in sections(FONT):
+        for i, character in enumerate(characters):
+            put(ord(character), [f".{row.split()[i].replace('#', '1')}.." for row in rows] + ["." * 8])
+    return bytes(chars)
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_bytes(compose())
