@@ -200,6 +200,7 @@ def _field(words: Any, where: str) -> Field:
         return words
     if not isinstance(words, Mapping):
         raise ConfigError(f"{where}: {words!r} must be a mapping with an address; allowed keys: {', '.join(_KEYS)}")
+    words = {"null" if key is None else key: value for key, value in words.items()}  # YAML reads a bare null as None
     for key in words:
         if key not in _KEYS:
             near = difflib.get_close_matches(str(key), _KEYS, n=1)
