@@ -1,0 +1,193 @@
+"""Terms say what a step was worth; those that remember can be saved in mid-episode and go on the same."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rookery.errors import CheckpointError, ConfigError
+from rookery.sims import rewards as r
+from rookery.sims.packing import pack, split, unpack
+from rookery.sims.tally import Tally
+
+
+def value(term, before, after):
+    return float(term({"x": before}, {"x": after}))
+
+
+@pytest.mark.parametrize(
+    ("term", "before", "after", "expected"),
+    [
+        (r.delta("x"), 3, 8, 5),
+        (r.delta("x"), 8, 3, -5),
+        (r.delta("x", wrap=256), 250, 4, 10),
+        (r.delta("x", wrap=256), 4, 250, -10),
+        (r.gained("x"), 3, 8, 5),
+        (r.gained("x"), 8, 3, 0),
+        (r.lost("x"), 8, 3, 5),
+        (r.lost("x"), 3, 8, 0),
+        (r.changed("x"), 3, 3, 0),
+        (r.changed("x"), 3, 4, 1),
+        (r.reached("x", 5), 4, 5, 1),
+        (r.reached("x", 5), 4, 9, 1),
+        (r.reached("x", 5), 5, 9, 0),
+        (r.equals("x", 0, 7), 0, 7, 1),
+        (r.equals("x", 0, 7), 7, 6, 0),
+        (r.flag("x"), 0, 4, 1),
+        (r.flag("x"), 4, 6, 0),
+        (r.flag("x", bit=1), 4, 6, 1),
+        (r.flag("x", bit=1), 6, 6, 0),
+        (r.per_step(-0.5), 1, 1, -0.5),
+        (0.5 * r.delta("x"), 0, 8, 4),
+        (r.delta("x") * 0.5, 0, 8, 4),
+        (-r.delta("x"), 0, 8, -8),
+        (r.delta("x") + r.per_step(), 0, 8, 9),
+        (r.delta("x").clipped(-1, 3), 0, 8, 3),
+        (r.clipped(r.delta("x"), -1, 3), 8, 0, -1),
+        (r.scaled(r.lost("x"), -2), 8, 5, -6),
+        (r.total(r.gained("x"), r.lost("x"), r.per_step(0.25)), 5, 3, 2.25),
+    ],
+)
+def test_what_a_step_is_worth(term, before, after, expected):
+    assert value(term, before, after) == expected
+
+
+def played(term, places, start=(0, 0)):
+    path = [start, *places]
+    rams = [{"x": x, "y": y} for x, y in path]
+    return [float(term(before, after)) for before, after in pairwise(rams)]
+
+
+def test_a_place_is_new_once_an_episode_and_the_first_is_known():
+    term = r.explored("x", "y")
+    places = [(0, 0), (1, 0), (1, 0), (0, 0), (1, 1), (1, 0)]
+    assert played(term, places) == [0, 1, 0, 0, 1, 0]
+    term.reset()
+    assert played(term, places) == [0, 1, 0, 0, 1, 0]
+
+
+def test_progress_pays_every_part_of_the_way_once():
+    assert played(r.progress("x"), [(2, 0), (1, 0), (2, 0), (5, 0)], start=(1, 0)) == [1, 0, 0, 3]
+
+
+def test_stagnation_begins_after_steps_without_a_new_best_and_ends_with_one():
+    xs = [1, 1, 0, 1, 1, 2, 2, 2, 2]
+    assert played(r.stagnation("x", 3), [(x, 0) for x in xs]) == [0, 0, 0, 1, 1, 0, 0, 0, 1]
+
+
+REMEMBERING = {
+    "explored": lambda: r.explored("x", "y"),
+    "progress": lambda: r.progress("x"),
+    "stagnation": lambda: r.stagnation("x", 2),
+    "nested": lambda: 0.5 * (r.explored("x") + r.progress("y") + r.gained("x")).clipped(0, 2),
+}
+
+
+@pytest.mark.parametrize("name", REMEMBERING)
+@given(places=st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 2**31)), min_size=2, max_size=30), data=st.data())
+@settings(deadline=None, database=None, max_examples=60)
+def test_a_term_that_was_saved_goes_on_the_same_elsewhere(name, places, data):
+    half = data.draw(st.integers(0, len(places) - 1))
+    term = REMEMBERING[name]()
+    first = places[half - 1] if half else (0, 0)
+    played(term, places[:half])
+    saved = as_in_a_file(term.save())
+    other = REMEMBERING[name]()
+    played(other, [(9, 9)])
+    other.load(saved)
+    assert played(other, places[half:], first) == played(term, places[half:], first)
+
+
+def as_in_a_file(saved):
+    blobs = []
+    words = json.loads(json.dumps(pack(saved, blobs, "term")))
+    return unpack(words, split(b"".join(blobs), [len(blob) for blob in blobs]))
+
+
+@pytest.mark.parametrize("make", [r.explored, lambda: r.stagnation("x", 0), lambda: r.stagnation("x", 1.5)])
+def test_a_term_that_makes_no_sense_is_refused(make):
+    with pytest.raises(ConfigError):
+        make()
+
+
+# ---- the terms of an environment ------------------------------------------------------------------------------------
+
+
+def bonus(before, after):
+    return 7
+
+
+class Counter:
+    """A term of a user's, with a memory."""
+
+    count = 0
+
+    def __call__(self, before, after):
+        self.count += 1
+        return self.count
+
+    def reset(self):
+        self.count = 0
+
+    def save(self):
+        return self.count
+
+    def load(self, saved):
+        self.count = saved
+
+
+def test_any_function_is_a_term_and_every_term_has_a_name():
+    tally = Tally("rewards", [bonus, lambda before, after: 1, Counter(), r.gained("x"), r.gained("x").named("again")])
+    assert tally.names == ["bonus", "term_1", "Counter", "gained_x", "again"]
+    assert tally.values({"x": 1}, {"x": 3}) == [7, 1, 1, 2, 2]
+    assert tally.fields == {"x"}
+
+
+def test_two_environments_do_not_share_what_a_term_remembers():
+    terms = [Counter(), r.explored("x")]
+    one, other = Tally("rewards", terms), Tally("rewards", terms)
+    assert one.values({"x": 0}, {"x": 1}) == [1, 1]
+    assert other.values({"x": 0}, {"x": 1}) == [1, 1]
+
+
+def test_a_tally_that_was_saved_goes_on_the_same_and_refuses_other_terms():
+    tally = Tally("ends", [Counter(), r.explored("x"), bonus])
+    tally.values({"x": 0}, {"x": 1})
+    other = Tally("ends", [Counter(), r.explored("x"), bonus])
+    other.load(tally.save())
+    assert other.values({"x": 1}, {"x": 2}) == tally.values({"x": 1}, {"x": 2}) == [2, 1, 7]
+    with pytest.raises(CheckpointError, match="the snapshot has terms Counter, explored_x, this environment Counter"):
+        Tally("ends", [Counter()]).load(tally.save())
+
+
+def test_an_end_asks_every_term_for_they_may_remember():
+    tally = Tally("ends", [bonus, Counter()])
+    assert tally.any({}, {})
+    assert tally.save() == {"Counter": 1}
+
+
+class HalfTerm:
+    """Can be saved but not loaded."""
+
+    def __call__(self, before, after):
+        return 0
+
+    def save(self):
+        return None
+
+
+@pytest.mark.parametrize(
+    ("terms", "told"),
+    [
+        ([r.gained("x"), r.gained("x")], "two terms are called 'gained_x'"),
+        ([5], "5 is no term"),
+        (bonus, "must be a list of terms, not one"),
+        ([HalfTerm()], "not all of reset(), save() and load()"),
+    ],
+)
+def test_terms_that_make_no_sense_are_refused(terms, told):
+    with pytest.raises(ConfigError) as refused:
+        Tally("rewards", terms)
+    assert told in str(refused.value)
