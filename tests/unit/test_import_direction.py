@@ -39,6 +39,11 @@ ALSO = {
     "cli.chaos": {"testing"},
     "cli.cores": {"sims"},
     "cli.state": {"sims"},
+    "cli.play": {"sims"},
+    "cli.playing": {"sims"},
+    "cli.gameslot": {"sims"},
+    "cli.record": {"sims"},
+    "cli.replay": {"sims"},
     "testing.natural": {"sims"},
     "testing.strikes": {"sims"},
 }

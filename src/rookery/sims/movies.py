@@ -142,27 +142,24 @@ class Hasher:
 
 
 class Recorder:
-    """Steps a machine and keeps what was held. The machine must have been brought to ``start`` before."""
+    """Notes what was held and what came of it."""
 
-    def __init__(self, emulator: Emulator, game: str, start: bytes) -> None:
-        self._emulator, self._hasher = emulator, Hasher(emulator)
-        self._game, self._start = game, start
+    def __init__(self, identity: Identity, frame_skip: int, game: str, start: bytes) -> None:
+        self._identity, self._frame_skip, self._game, self._start = identity, frame_skip, game, start
         self._pads: list[int] = []
         self._hashes = bytearray()
 
-    def step(self, pad: int) -> None:
-        """One step with this pad held."""
+    def note(self, pad: int, hashed: bytes) -> None:
+        """One step with this pad held, after which the machine had this hash."""
         if len(self._pads) >= LONGEST_STEPS:
             raise UsageError(f"a movie has at most {LONGEST_STEPS:,} steps; begin another one")
-        self._emulator.step(pad)
         self._pads.append(pad)
-        self._hashes += self._hasher.now()
+        self._hashes += hashed
 
     def movie(self) -> Movie:
-        """What was recorded so far."""
-        emulator = self._emulator
+        """What was noted so far."""
         pads, hashes = tuple(self._pads), bytes(self._hashes)
-        return Movie(emulator.identity, emulator.frame_skip, self._game, self._start, pads, hashes)
+        return Movie(self._identity, self._frame_skip, self._game, self._start, pads, hashes)
 
 
 def replayed(movie: Movie, emulator: Emulator) -> Iterator[bool]:

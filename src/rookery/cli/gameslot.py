@@ -1,0 +1,131 @@
+"""One game in one slot of a pool, as the commands for people use it: a ROM or a game's id in, pictures out.
+
+Native code runs in the worker only. What crashes there is healed, or told; the terminal of whoever plays is safe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rookery.errors import ConfigError
+from rookery.pool.pool import Pool
+from rookery.sims.emulator import Identity
+from rookery.sims.snapshot import Snapshot
+from rookery.spec.env import EnvSpec
+
+CONSOLE = "rookery.sims.console:Console"
+
+
+@dataclass(frozen=True)
+class GameFile:
+    """What a command is about.
+
+    Attributes:
+        name: the game's id, or its file's name.
+        rom: its file.
+        id: its id; None for a mere file.
+    """
+
+    name: str
+    rom: Path
+    id: str | None
+
+    @property
+    def stem(self) -> str:
+        """A name for files made of it."""
+        return self.rom.stem if self.id is None else self.id.partition("/")[2].partition("-v")[0].lower()
+
+
+def find_game(game: str, rom: Path | None) -> GameFile:
+    """A registered game by its id, or a ROM by its file's name.
+
+    Raises:
+        ConfigError: neither, or a game that needs a ROM without one.
+    """
+    from rookery.sims.games import GAMES, rom_of
+
+    known = next((one for one in GAMES if one.id == game), None)
+    if known is None:
+        path = Path(game)
+        if not path.is_file():
+            ids = ", ".join(one.id for one in GAMES)
+            raise ConfigError(f"GAME {game!r} is neither a ROM's file nor a game; games: {ids}")
+        return GameFile(path.name, path.resolve(), None)
+    if known.needs_rom and rom is None:
+        raise ConfigError(f"{known.id} needs your own ROM of {known.title}: give its file with --rom")
+    if rom is not None and not rom.is_file():
+        raise ConfigError(f"--rom {rom}: there is no such file")
+    return GameFile(known.id, rom_of(known.id) if rom is None else rom.resolve(), known.id)
+
+
+class GameSlot:
+    """A running game; a context manager."""
+
+    def __init__(
+        self,
+        game: GameFile,
+        *,
+        core: str | None = None,
+        start: bytes | None = None,
+        frame_skip: int = 1,
+        hashed: bool = False,
+    ) -> None:
+        """Open the game, at power-on or at ``start``, the bytes of a state file.
+
+        Raises:
+            CheckpointError: the state is damaged, or another game's or core's.
+        """
+        settings = {"core": core, "frame_skip": frame_skip, "hashed": hashed}
+        self._pool = Pool(EnvSpec(CONSOLE, {"rom": str(game.rom), **settings}), 1, start_attempts=1)
+        try:
+            rows: Any = self._pool.reset(seed=0).obs
+            self._seen: dict[str, Any] = {key: cells[0] for key, cells in rows.items()}
+            (facts,) = self._pool.call("facts")
+            self.game, self.frame_skip = game, frame_skip
+            self.identity = Identity(**facts["identity"])
+            self.buttons: tuple[str, ...] = tuple(facts["buttons"])
+            self.frames_per_s: float = facts["frames_per_s"]
+            self.start = self.moment() if start is None else start
+            self.go_to(self.start)
+        except BaseException:
+            self._pool.close()
+            raise
+
+    def __enter__(self) -> GameSlot:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.close()
+
+    def step(self, pad: int) -> bytes:
+        """Hold a pad for a step; the hash of what came of it."""
+        rows: Any = self._pool.step(np.array([pad])).obs
+        self._seen = {key: cells[0] for key, cells in rows.items()}
+        return bytes(self._seen["hash"])
+
+    def picture(self) -> npt.NDArray[np.uint8]:
+        """What is seen now."""
+        image: npt.NDArray[np.uint8] = self._seen["picture"]
+        return image
+
+    def moment(self) -> bytes:
+        """This moment as a state file holds it."""
+        (moment,) = self._pool.call("moment")
+        return bytes(moment)
+
+    def go_to(self, moment: bytes) -> None:
+        """Be at a moment.
+
+        Raises:
+            CheckpointError: it is damaged, or another game's or core's.
+        """
+        Snapshot.from_bytes(moment, self.identity)
+        (self._seen,) = self._pool.call("go_to", moment)

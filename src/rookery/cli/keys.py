@@ -1,0 +1,60 @@
+"""Which key is which button and which command, and the names of keys in what a terminal sends. Pure."""
+
+from __future__ import annotations
+
+import re
+
+BUTTON_OF = {
+    "up": "up",
+    "down": "down",
+    "left": "left",
+    "right": "right",
+    "x": "a",
+    "z": "b",
+    "s": "x",
+    "a": "y",
+    "d": "l",
+    "c": "r",
+    "enter": "start",
+    "space": "select",
+}
+"""Buttons of the pad by the name of the key."""
+
+COMMAND_OF = {
+    "1": "save",
+    "2": "load",
+    "p": "pause",
+    ".": "advance",
+    "f": "fast",
+    "?": "help",
+    "h": "help",
+    "q": "quit",
+}
+"""Commands by the name of the key."""
+
+HELP = (
+    "arrows: move   x: A   z: B   s: X   a: Y   d: L   c: R   enter: start   space: select",
+    "1: save state   2: load it   p: pause   .: one frame   f: fast   h: help   q: quit",
+)
+
+_PLAIN = {"\r": "enter", "\n": "enter", " ": "space"}
+_ARROWS = {"A": "up", "B": "down", "C": "right", "D": "left"}
+_SEQUENCE = re.compile(rb"\x1b(?:\[[0-9;]*([A-Za-z~])|O([A-Z]))")
+_UNFINISHED = re.compile(rb"\x1b(?:\[[0-9;]*|O)?$")
+
+
+def key_names(data: bytes) -> tuple[list[str], bytes]:
+    """Names of the keys in what a terminal sent, and the beginning of a key that has not wholly arrived."""
+    names: list[str] = []
+    while data:
+        if match := _SEQUENCE.match(data):
+            letter = (match[1] or match[2]).decode()
+            names += [_ARROWS[letter]] if letter in _ARROWS else []
+            data = data[match.end() :]
+        elif _UNFINISHED.match(data):
+            return names, data
+        else:
+            letter = chr(data[0])
+            names.append(_PLAIN.get(letter, letter.lower()))
+            data = data[1:]
+    return names, b""

@@ -1,0 +1,133 @@
+"""``rookery replay MOVIE``: plays a movie's inputs again and compares every step with what was recorded."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from rookery.cli.sheet import say
+from rookery.errors import CheckpointError, ConfigError
+
+if TYPE_CHECKING:
+    from rookery.cli.gameslot import GameFile, GameSlot
+    from rookery.sims.movies import Movie
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Replay an input movie and compare a hash of picture and memory at every step; says the first that differs.
+
+    For example:
+    $ rookery replay walk.movie
+    $ rookery replay demo.movie --rom game.gba --watch
+    """
+
+    movie: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MOVIE")]
+    """A movie that rookery record or rookery play made."""
+
+    rom: Path | None = None
+    """The ROM; not needed for games that come with Rookery."""
+
+    core: str | None = None
+    """The emulator's core by name or file; by default the best that is found."""
+
+    watch: bool = False
+    """Show it in the terminal, at the game's own speed; q quits."""
+
+    def run(self) -> int:
+        """Replay and say; 1 if a step differs."""
+        from rookery.cli.gameslot import GameSlot
+        from rookery.sims.movies import Movie
+
+        movie = Movie.read(self.movie)
+        game = _game_of(movie, self.rom)
+        with GameSlot(game, core=self.core, frame_skip=movie.frame_skip, hashed=True) as slot:
+            self._go_to_start(slot, movie)
+            with self._face() as face:
+                seen, same = _compared(slot, movie, face)
+        return self._conclude(movie, seen, same)
+
+    def _go_to_start(self, slot: GameSlot, movie: Movie) -> None:
+        from rookery.sims.snapshot import check_identity
+
+        try:
+            check_identity(movie.identity, slot.identity)
+            slot.go_to(movie.start or slot.start)
+        except CheckpointError as error:
+            advice = f"rookery record ... --inputs-of {self.movie} makes a new movie of the same inputs"
+            raise CheckpointError(f"{self.movie}: {error}; {advice}") from error
+
+    def _face(self) -> Any:
+        if not self.watch:
+            return nullcontext()
+        from rookery.cli.terminal import Terminal
+        from rookery.clock import SystemClock
+
+        return Terminal(SystemClock())
+
+    def _conclude(self, movie: Movie, seen: int, same: bool) -> int:
+        if not same:
+            before = "all before it are as recorded" if seen > 1 else "it is the first"
+            say(f"{self.movie}: step {seen} of {movie.steps:,} differs from the recording; {before}")
+            return 1
+        if seen < movie.steps:
+            say(f"{self.movie}: stopped after step {seen:,} of {movie.steps:,}; all are as recorded")
+            return 0
+        say(f"{self.movie}: all {movie.steps:,} steps are as recorded, picture and memory")
+        return 0
+
+
+def _game_of(movie: Movie, rom: Path | None) -> GameFile:
+    """The game's file, which must be the very one.
+
+    Raises:
+        ConfigError: it is not known where the ROM is.
+        CheckpointError: it is another ROM.
+    """
+    from rookery.cli.gameslot import find_game
+    from rookery.sims.games import GAMES
+
+    known = next((one for one in GAMES if one.id == movie.game), None)
+    if rom is None and (known is None or known.needs_rom):
+        raise ConfigError(f"the movie was recorded with {movie.game!r}, which does not come with Rookery: give --rom")
+    game = find_game(str(rom), None) if rom is not None else find_game(movie.game, None)
+    digest = hashlib.sha256(game.rom.read_bytes()).hexdigest()
+    if digest != movie.identity.rom_sha256:
+        theirs = movie.identity.rom_sha256[:16]
+        raise CheckpointError(
+            f"the movie was recorded with another ROM: SHA-256 {theirs}..., {game.rom.name} has {digest[:16]}...; "
+            "give the ROM it was recorded with as --rom"
+        )
+    return game
+
+
+def _compared(slot: GameSlot, movie: Movie, face: Any) -> tuple[int, bool]:
+    """Steps that were looked at, and whether they were all as recorded."""
+    seen = 0
+    for seen, same in enumerate(_steps(slot, movie), 1):
+        if not same:
+            return seen, False
+        if face is not None and _shown(slot, face, seen, f"step {seen:,} of {movie.steps:,}   q: quit"):
+            break
+    return seen, True
+
+
+def _steps(slot: GameSlot, movie: Movie) -> Iterator[bool]:
+    for step, pad in enumerate(movie.pads):
+        yield slot.step(pad) == movie.hash_of(step)
+
+
+def _shown(slot: GameSlot, face: Any, step: int, line: str) -> bool:
+    """Show a step for as long as it takes; whether the viewer has seen enough. Some are left out where they are short."""
+    step_s = slot.frame_skip / slot.frames_per_s
+    each = max(round(1 / (step_s * face.pictures_per_s)), 1)
+    if step % each:
+        return False
+    face.show(slot.picture(), line)
+    return "quit" in list(face.commands(each * step_s))
