@@ -37,7 +37,10 @@ def build_errand(out: Path) -> tuple[Path, dict[str, int]]:
     source, rom = HERE / "errand", out / "errand.gba"
     with tempfile.TemporaryDirectory() as folder:
         run(sys.executable, source / "assets.py", folder)
-        elf, flags = Path(folder) / "errand.elf", [*C_FLAGS, "-I", source, "-I", folder, f"-ffile-prefix-map={folder}=."]
+        elf, flags = (
+            Path(folder) / "errand.elf",
+            [*C_FLAGS, "-I", source, "-I", folder, f"-ffile-prefix-map={folder}=."],
+        )
         parts = [source / f"{name}.c" for name in C_SOURCES]
         run("arm-none-eabi-gcc", *flags, "-T", source / "errand.ld", source / "crt0.s", *parts,
             Path(folder) / "assets.c", "-lgcc", "-o", elf)  # fmt: skip

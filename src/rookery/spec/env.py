@@ -18,6 +18,9 @@ from rookery.errors import ConfigError
 _GYM_ID = re.compile(r"^(?:(?P<module>[\w.]+):)?(?P<id>(?:[\w.-]+/)?[\w.:-]+-v\d+)$")
 _FACTORY = re.compile(r"^(?P<module>[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)$")
 
+OUR_GAMES = "rookery/"
+"""What the ids of the package's own games begin with; they are registered where one is made."""
+
 
 @dataclass(frozen=True)
 class EnvSpec:
@@ -69,6 +72,8 @@ class EnvSpec:
         assert match is not None
         if match["module"]:
             importlib.import_module(match["module"])
+        if match["id"].startswith(OUR_GAMES):
+            importlib.import_module("rookery.sims.games")
         # The passive checker warns and asserts on the first step of every new environment; `rookery check` is its
         # better place, and its cost would be paid again after every restart.
         kwargs = {"disable_env_checker": True, **self.kwargs}
