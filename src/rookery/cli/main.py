@@ -54,18 +54,30 @@ def _parse(argv: Sequence[str] | None) -> Verb:
     from rookery.cli.cores import Cores
     from rookery.cli.demo import Demo
     from rookery.cli.doctor import Doctor
+    from rookery.cli.games import Games
     from rookery.cli.info import Info
+    from rookery.cli.play import Play
+    from rookery.cli.record import Record
+    from rookery.cli.replay import Replay
+    from rookery.cli.runs import Runs
     from rookery.cli.state import State
+    from rookery.cli.train import Train
 
     verbs: dict[str, Callable[..., Verb]] = {
         "demo": Demo,
+        "train": Train,
+        "runs": Runs,
         "info": Info,
         "doctor": Doctor,
         "check": Check,
         "chaos": Chaos,
         "benchmark": Benchmark,
         "cores": Cores,
+        "games": Games,
         "state": State,
+        "play": Play,
+        "record": Record,
+        "replay": Replay,
     }
     verb: Verb = tyro.extras.subcommand_cli_from_dict(verbs, prog="rookery", description=ABOUT, args=argv)
     return verb
