@@ -44,7 +44,7 @@ class Display(Callback):
 
     def on_choice(self, chosen: facts.Chosen) -> None:
         """Something was measured and chosen."""
-        self._view.say(f"{chosen.name} {chosen.value}: {chosen.because}")
+        self._view.say(chosen.because)
 
     def on_episode(self, episode: facts.Episode) -> None:
         """Count it."""

@@ -61,11 +61,13 @@ def _parse(argv: Sequence[str] | None) -> Verb:
     from rookery.cli.replay import Replay
     from rookery.cli.runs import Runs
     from rookery.cli.state import State
+    from rookery.cli.test import Test
     from rookery.cli.train import Train
 
     verbs: dict[str, Callable[..., Verb]] = {
         "demo": Demo,
         "train": Train,
+        "test": Test,
         "runs": Runs,
         "info": Info,
         "doctor": Doctor,

@@ -77,16 +77,23 @@ def from_pairs(pairs: Sequence[str]) -> list[Setting]:
     return settings
 
 
-def from_flags(cls: type, given: Mapping[str, Any], section: str = "") -> list[Setting]:
+def from_flags(cls: type, given: Mapping[str, Any]) -> list[Setting]:
     """What was said on the command line: nested as the class is, and nothing in it that was not said."""
-    settings, kinds = [], _kinds(cls)
-    for key, value in given.items():
-        name = f"{section}{key}"
+    return [Setting(name, value, f"--{name.replace('_', '-')}") for name, value in _flat(cls, given, "")]
+
+
+def from_tree(cls: type, tree: Mapping[str, Any], where: str) -> list[Setting]:
+    """What ``as_tree`` gave, for example out of a checkpoint; ``where`` names the place in refusals."""
+    return [Setting(name, value, where) for name, value in _flat(cls, tree, "")]
+
+
+def _flat(cls: type, tree: Mapping[str, Any], section: str) -> Iterator[tuple[str, Any]]:
+    kinds = _kinds(cls)
+    for key, value in tree.items():
         if dataclasses.is_dataclass(kinds.get(key)):
-            settings += from_flags(typing.cast(type, kinds[key]), value, f"{name}.")
+            yield from _flat(typing.cast(type, kinds[key]), value, f"{section}{key}.")
         else:
-            settings.append(Setting(name, value, f"--{name.replace('_', '-')}"))
-    return settings
+            yield f"{section}{key}", value
 
 
 def as_tree(config: Any) -> Any:

@@ -159,7 +159,7 @@ class _Lines:
         self._told_s = now if self._told_s is None else self._told_s
         if news:
             self._tell_news(news, now)
-        elif board.step > board.begun_at and now - self._told_s >= TELL_EVERY_S:
+        elif board.step > max(board.begun_at, self._told_step) and now - self._told_s >= TELL_EVERY_S:
             self._told_s = now
             self._tell_state(board)
 
