@@ -7,10 +7,14 @@ one made the committed ROMs is in COMPILERS.
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from errand import assets
+from lantern import chars
 
 HERE = Path(__file__).parent
 DATA = HERE.parent / "src" / "rookery" / "sims" / "games" / "data"
@@ -18,9 +22,10 @@ COMPILERS = {"errand": ("arm-none-eabi-gcc", "12.2.1"), "lantern": ("ca65", "2.1
 """The program a game is built with, and the version of it that made the committed ROM."""
 
 C_FLAGS = (
-    "-mcpu=arm7tdmi -mthumb -mthumb-interwork -O2 -std=c11 -ffreestanding -fno-common -fno-strict-aliasing -nostdlib "
-    "-Wall -Wextra -Wconversion -Wno-missing-field-initializers -Werror"
-).split()
+    *("-mcpu=arm7tdmi", "-mthumb", "-mthumb-interwork", "-O2", "-std=c11", "-ffreestanding", "-nostdlib"),
+    *("-fno-common", "-fno-strict-aliasing"),
+    *("-Wall", "-Wextra", "-Wconversion", "-Wno-missing-field-initializers", "-Werror"),
+)
 C_SOURCES = ("main", "blocks", "world", "rook", "movers", "draw", "hud", "sound", "memory")
 
 
@@ -36,7 +41,7 @@ def build_errand(out: Path) -> tuple[Path, dict[str, int]]:
     """Build ``errand.gba``; also says at which address every variable of the game lies."""
     source, rom = HERE / "errand", out / "errand.gba"
     with tempfile.TemporaryDirectory() as folder:
-        run(sys.executable, source / "assets.py", folder)
+        assets.write(Path(folder))
         elf, flags = (
             Path(folder) / "errand.elf",
             [*C_FLAGS, "-I", source, "-I", folder, f"-ffile-prefix-map={folder}=."],
@@ -62,7 +67,7 @@ def build_lantern(out: Path) -> tuple[Path, dict[str, int]]:
     source, rom = HERE / "lantern", out / "lantern.nes"
     with tempfile.TemporaryDirectory() as folder:
         made, labels = Path(folder) / "lantern.o", Path(folder) / "labels"
-        run(sys.executable, source / "chars.py", Path(folder) / "lantern.chr")
+        (Path(folder) / "lantern.chr").write_bytes(chars.compose())
         run("ca65", "-g", "--bin-include-dir", folder, source / "lantern.s", "-o", made)
         run("ld65", "-C", source / "nrom.cfg", "-Ln", labels, made, "-o", rom)
         lines = [line.split() for line in labels.read_text().splitlines()]
@@ -77,11 +82,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("games", nargs="*", help=f"which: {', '.join(BUILDERS)}; all by default")
     parser.add_argument("--out", type=Path, default=DATA)
+    parser.add_argument("--symbols", action="store_true", help="also write GAME.json: the address of every variable")
     asked = parser.parse_args()
     for game in asked.games or BUILDERS:
         if game not in BUILDERS:
             parser.error(f"there is no game {game!r}; there are {', '.join(BUILDERS)}")
-        rom, _ = BUILDERS[game](asked.out)
+        rom, symbols = BUILDERS[game](asked.out)
+        if asked.symbols:
+            (asked.out / f"{game}.json").write_text(json.dumps(symbols, indent=1))
         print(f"{rom}: {rom.stat().st_size} bytes")
 
 

@@ -1,41 +1,20 @@
-"""Turns the drawings and maps of Rook's Errand into C: the only place that knows how they are written as text.
-
-Also walks the maps once to tell the game how many cells are left of the whole errand from every map's ways out.
-"""
+"""Turns the drawings and maps of Rook's Errand into C. Knows how pictures lie in the console's memory."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 
+from errand.maps import ERRAND, ITEMS, Map, World
+from texts import sections
+
 HERE = Path(__file__).parent
-ITEMS = {"K": "key", "1": "ring", "2": "spoon", "3": "crown"}
-ERRAND = "K123H"
-"""What is to be fetched, in order, and home at last."""
 
 KINDS = ("FLOOR", "WALL", "WATER", "STONE", "DOOR", "ITEM", "PERCH", "HOLLOW", "WAY")
 """What the upper four bits of a cell say."""
 
 ICONS = ("none", "key", "ring", "spoon", "crown", "sun", "home", "note")
 BIG = "ROKSEAND'"
-STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0))
 Drawing = list[str]
-Place = tuple[int, int]
-
-
-def sections(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Every ``= title`` of a text with the lines below it; ``;`` begins a comment."""
-    title, lines = "", []
-    for line in path.read_text().splitlines():
-        if line.startswith("= ") or line.startswith(";"):
-            if title:
-                yield title, lines
-            title, lines = line[2:] if line.startswith("= ") else "", []
-        elif line.strip():
-            lines.append(line)
-    if title:
-        yield title, lines
 
 
 def drawings(name: str, size: int) -> dict[str, Drawing]:
@@ -77,86 +56,6 @@ def turned(drawing: Drawing, quarter_turns: int) -> Drawing:
     for _ in range(quarter_turns):
         drawing = ["".join(column) for column in zip(*drawing[::-1], strict=True)]
     return drawing
-
-
-class Map:
-    """One map as text."""
-
-    def __init__(self, title: str, rows: list[str]) -> None:
-        self.name, self.wall, self.floor = title.split()
-        self.rows, self.width, self.height = rows, len(rows[0]), len(rows)
-        if any(len(row) != self.width for row in rows):
-            raise ValueError(f"{self.name}: all rows must be as long as the first")
-
-    def find(self, letter: str) -> list[Place]:
-        """Where a character stands, row by row."""
-        return [(x, y) for y, row in enumerate(self.rows) for x, mark in enumerate(row) if mark == letter]
-
-    def side(self, place: Place) -> int:
-        """At which side of the map a way lies, as an index of STEPS."""
-        x, y = place
-        return [y == self.height - 1, y == 0, x == 0, x == self.width - 1].index(True)
-
-    def distances(self, targets: list[Place]) -> dict[Place, int]:
-        """Cells to the nearest target over everything a rook with a key can hop on; a way is never passed through."""
-        seen, queue = dict.fromkeys(targets, 0), deque(targets)
-        while queue:
-            x, y = queue.popleft()
-            for dx, dy in STEPS:
-                place = (x + dx, y + dy)
-                if not (0 <= place[0] < self.width and 0 <= place[1] < self.height) or place in seen:
-                    continue
-                if self.rows[place[1]][place[0]] not in "#~abcd":
-                    seen[place] = seen[x, y] + 1
-                    queue.append(place)
-        return seen
-
-
-class World:
-    """All maps, their ways, and what is left of the errand from where."""
-
-    def __init__(self) -> None:
-        self.maps = [Map(title, rows) for title, rows in sections(HERE / "maps.txt")]
-
-    def ways(self, index: int) -> Iterator[tuple[Place, int, Place, int]]:
-        """Every way out of a map: where it is, to which map, where one arrives, looking where."""
-        here = self.maps[index]
-        for letter in "abcd":
-            for number, place in enumerate(here.find(letter)):
-                there = next(i for i, other in enumerate(self.maps) if i != index and other.find(letter))
-                twin = self.maps[there].find(letter)[number]
-                dx, dy = STEPS[self.maps[there].side(twin)]
-                yield place, there, (twin[0] - dx, twin[1] - dy), here.side(place)
-
-    def next_map(self, index: int, goal: int) -> int:
-        """The neighbour through which the goal is reached; the maps form a tree."""
-        came_from, queue = {goal: goal}, deque([goal])
-        while index not in came_from:
-            at = queue.popleft()
-            for _, there, _, _ in self.ways(at):
-                if there not in came_from:
-                    came_from[there] = at
-                    queue.append(there)
-        return came_from[index]
-
-    def targets(self, index: int, objective: str) -> list[Place]:
-        """Cells of a map to go to: the objective, or the ways that lead to it."""
-        goal = next(i for i, other in enumerate(self.maps) if other.find(objective))
-        if goal == index:
-            return self.maps[index].find(objective)
-        return [place for place, there, _, _ in self.ways(index) if there == self.next_map(index, goal)]
-
-    def rest(self, index: int, errand: str) -> int:
-        """Hops that are left of the errand once the first target of this map has been reached."""
-        target, objective = self.targets(index, errand[0])[0], errand[0]
-        if self.maps[index].find(objective):
-            return self.left(index, target, errand[1:]) if errand[1:] else 0
-        there, arrival = next((there, arrival) for place, there, arrival, _ in self.ways(index) if place == target)
-        return self.left(there, arrival, errand)
-
-    def left(self, index: int, place: Place, errand: str) -> int:
-        """Hops that are left of the errand from a place."""
-        return self.maps[index].distances(self.targets(index, errand[0]))[place] + self.rest(index, errand)
 
 
 class Tiles:
@@ -296,9 +195,3 @@ def write(folder: Path) -> None:
     header, source = compose()
     (folder / "assets.h").write_text(header)
     (folder / "assets.c").write_text(source)
-
-
-if __name__ == "__main__":
-    import sys
-
-    write(Path(sys.argv[1]))

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
+
+from texts import sections
 
 HERE = Path(__file__).parent
 FONT = HERE.parent / "errand" / "art" / "font.txt"
-
-
-def sections(path: Path) -> list[tuple[str, list[str]]]:
-    """Every ``= title`` of a text with the lines below it; ``;`` begins a comment."""
-    found: list[tuple[str, list[str]]] = []
-    for line in path.read_text().splitlines():
-        if line.startswith("= "):
-            found.append((line[2:], []))
-        elif line.strip() and line[0] != ";":
-            found[-1][1].append(line)
-    return found
 
 
 def tile(rows: list[str]) -> bytes:
@@ -42,7 +32,3 @@ def compose() -> bytes:
         for i, character in enumerate(characters):
             put(ord(character), [f".{row.split()[i].replace('#', '1')}.." for row in rows] + ["." * 8])
     return bytes(chars)
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1]).write_bytes(compose())

@@ -72,7 +72,8 @@ class Guide:
 
     def _grid(self, address: int, ram: Ram) -> npt.NDArray[np.uint16]:
         shape = (int(ram["height"]), int(ram["width"]))
-        return self._memory.view(address, 2 * shape[0] * shape[1]).view("<u2").reshape(shape)
+        cells: npt.NDArray[np.uint16] = self._memory.view(address, 2 * shape[0] * shape[1]).view("<u2")
+        return cells.reshape(shape)
 
     def _seen(self, ram: Ram) -> Iterator[Mover]:
         count = int(self._memory.view(MOVERS + 64, 4).view("<u4")[0])
