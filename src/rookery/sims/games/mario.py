@@ -1,0 +1,243 @@
+"""Super Mario Bros. for the NES, with the user's own ROM: memory by name, shaping, and a start screen that must end.
+
+``rookery/Mario-v0``. Nothing of the game is shipped: the ROM is given by ``rom=``. Addresses carry the names of the
+public disassembly (``SMBDIS.ASM`` by doppelganger).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rookery.errors import ConfigError, EmulatorError
+from rookery.sims.actions import NOOP, pad_named
+from rookery.sims.backends import open_emulator
+from rookery.sims.emulator import Emulator
+from rookery.sims.env import EmulatorEnv
+from rookery.sims.games.revisions import Edition, check_revision, read_rom
+from rookery.sims.memory_map import Field, MemoryMap, Ram
+from rookery.sims.places import here
+from rookery.sims.ram import RamReader
+from rookery.sims.rewards import Term, equals, flag, stagnation
+from rookery.sims.screen import Screen
+
+EDITION = Edition(
+    title="Super Mario Bros.",
+    system="nes",
+    expected="World, the cartridge of 1985",
+    sha1="facee9c577a5262dbe33ac4930bb0b58c8c037f7",
+    others={},
+    id="rookery/Mario-v0",
+)
+"""The checksum is of program and character ROM without the header, as stable-retro's public list gives it."""
+
+PLAYING, VICTORY = 1, 2
+"""``OperMode``: a stage is played; a castle is won."""
+AT_FLAG, AFTER_FLAG, LOSING_LIFE, CONTROLLED, DYING = 0x04, 0x05, 0x06, 0x08, 0x0B
+"""``GameEngineSubroutine``: what is done with the player."""
+BELOW = 2
+"""``Player_Y_HighPos`` of somebody who fell into a hole, or more."""
+
+FIELDS = {
+    "engine": Field(0x0E),  # GameEngineSubroutine
+    "float_state": Field(0x1D),  # Player_State: 3 on the flagpole or a vine
+    "x_page": Field(0x6D),  # Player_PageLoc
+    "x_in_page": Field(0x86),  # Player_X_Position
+    "y_page": Field(0xB5),  # Player_Y_HighPos
+    "y": Field(0xCE),  # Player_Y_Position
+    "status": Field(0x0756),  # PlayerStatus: small, big, fiery
+    "lives": Field(0x075A, "i8"),  # NumberofLives; -1 when the game is over
+    "level_number": Field(0x075C),  # LevelNumber
+    "coins": Field(0x075E),  # CoinTally
+    "world_number": Field(0x075F),  # WorldNumber
+    "area": Field(0x0760),  # AreaNumber
+    "mode": Field(0x0770),  # OperMode
+    "score": Field(0x07DD, "digits", 6, endian="big"),  # PlayerScoreDisplay, without its last zero
+    "time": Field(0x07F8, "digits", 3, endian="big"),  # GameTimerDisplay
+}
+
+DERIVED = {
+    "x": lambda ram: ram["x_page"] * 256 + ram["x_in_page"],
+    "world": lambda ram: ram["world_number"] + 1,
+    "stage": lambda ram: ram["level_number"] + 1,
+    "way": lambda ram: (ram["world_number"] * 4 + ram["level_number"]) * 65536 + ram["x"],
+    "playing": lambda ram: int(ram["mode"] == PLAYING and ram["engine"] == CONTROLLED and ram["time"] > 0),
+    "flag": lambda ram: int((ram["mode"] == PLAYING and ram["engine"] in (AT_FLAG, AFTER_FLAG)) or _won_castle(ram)),
+    "dying": lambda ram: int(ram["mode"] == PLAYING and _is_dying(ram)),
+    "over": lambda ram: int(ram["lives"] < 0),
+}
+
+MEMORY = MemoryMap(FIELDS, DERIVED)
+"""``way`` grows from stage to stage, ``playing`` is 1 while the player is in control."""
+
+ACTIONS = (NOOP, "right", "right+a", "right+b", "right+a+b", "a", "left")
+
+WEIGHTS: Mapping[str, float] = {"dx": 0.1, "stagnation": -0.1, "flag": 15.0, "death": -5.0, "time": 0.02}
+"""What one of each is worth: a pixel to the right (one to the left takes it back), a step without getting further for
+``PATIENCE`` steps, a flag, a death, a second gained on the clock (it runs down, so this is a cost)."""
+
+PATIENCE = 50
+"""Steps without getting further that are free: a wait for a lift, a way around."""
+
+INFO = ("x", "y", "world", "stage", "time", "lives", "score", "coins", "status", "flag")
+
+FASTEST = 4
+"""Pixels a frame that nobody runs; more is another area or stage, and no way."""
+
+TITLE_FRAMES, PRESS_FRAMES, RELEASE_FRAMES = 30, 4, 12
+MOST_START_FRAMES = 1800
+"""Half a minute: the start takes about four seconds."""
+
+
+def make(
+    rom: str | Path | None = None,
+    *,
+    state: str | Path | Sequence[str | Path] | None = None,
+    weights: Mapping[str, float] | None = None,
+    one_stage: bool = True,
+    one_life: bool = True,
+    patience: int = 250,
+    observe: Sequence[str] = (),
+    max_steps: int | None = None,
+    frame_skip: int = 4,
+    screen: Screen | None = Screen(crop=(32, 0, 0, 0), stack=4),  # noqa: B008  (it is frozen)
+    any_revision: bool = True,
+    core: str | None = None,
+    **settings: Any,
+) -> EmulatorEnv:
+    """The game as an environment.
+
+    Args:
+        rom: your own ROM.
+        state: where episodes begin: a file, or several, made in other worlds and stages by ``rookery play``. By default
+            the first stage, and the start screen is skipped.
+        weights: other weights for some of the terms in ``WEIGHTS``; 0 leaves a term out.
+        one_stage: end at the flag; else the game goes on to the next stage.
+        one_life: end at the first death; else when the last life is lost.
+        patience: cut the episode off after so many steps without getting further.
+        observe: fields to observe beside the screen.
+        max_steps: an episode's length.
+        frame_skip: frames of a step.
+        screen: what of the picture is observed; by default without the line of numbers.
+        any_revision: accept a ROM that is not known, with a warning.
+        core: the emulator.
+        settings: anything else that ``EmulatorEnv`` takes.
+
+    Raises:
+        ConfigError: no ROM, or a state in which nobody plays.
+        EmulatorError: the start screen never ends.
+    """
+    path = None if rom is None else here(rom)
+    check_revision(read_rom(path, EDITION), EDITION, any_revision=any_revision)
+    assert path is not None
+    env = EmulatorEnv(
+        path,
+        core=core,
+        system="nes",
+        state=state,
+        boot=() if state else start_script(path, core),
+        frame_skip=frame_skip,
+        screen=screen,
+        max_steps=max_steps,
+        **{"actions": ACTIONS, "info": INFO, **settings},
+        memory=MEMORY,
+        observe=observe,
+        rewards=rewards(weights, frame_skip),
+        ends=[*([equals("flag", 1)] if one_stage else []), equals("dying", 1) if one_life else equals("over", 1)],
+        truncates=[stagnation("way", patience)],
+    )
+    if not env.ram["playing"]:
+        env.close()
+        raise ConfigError(f"state={state!r} is no moment in which Mario can be moved; save another: rookery play")
+    return env
+
+
+def rewards(weights: Mapping[str, float] | None, frame_skip: int) -> list[Term]:
+    """The shaping terms with their weights; those of weight 0 are left out.
+
+    Raises:
+        ConfigError: a weight for something that is no term.
+    """
+    chosen = {**WEIGHTS, **(weights or {})}
+    if unknown := sorted(set(chosen) - set(WEIGHTS)):
+        raise ConfigError(f"weights: there is no {unknown[0]!r}; allowed: {', '.join(WEIGHTS)}")
+    terms: Mapping[str, Term] = {
+        "dx": Way(FASTEST * frame_skip),
+        "stagnation": stagnation("way", PATIENCE),
+        "flag": flag("flag"),
+        "death": flag("dying"),
+        "time": Clock(),
+    }
+    return [(weight * terms[name]).named(name) for name, weight in chosen.items() if weight]
+
+
+class Way(Term):
+    """Pixels to the right. A jump further than anybody runs is another area, and no way."""
+
+    def __init__(self, furthest: int) -> None:
+        super().__init__("dx", ["x"])
+        self._furthest = furthest
+
+    def __call__(self, before: Ram, after: Ram) -> float:
+        """Negative to the left."""
+        moved = after["x"] - before["x"]
+        return moved if abs(moved) <= self._furthest else 0
+
+
+class Clock(Term):
+    """Seconds that were lost, as a negative number; a clock that is set again is worth nothing."""
+
+    def __init__(self) -> None:
+        super().__init__("time", ["time"])
+
+    def __call__(self, before: Ram, after: Ram) -> float:
+        """Zero or less."""
+        return min(after["time"] - before["time"], 0) if after["time"] else 0
+
+
+def start_script(rom: Path, core: str | None) -> list[tuple[str, int]]:
+    """The buttons that lead from power-on to the first moment in which Mario can be moved, tried out on a machine.
+
+    Raises:
+        EmulatorError: the start screen does not end.
+    """
+    machine = open_emulator(rom, core=core, system="nes")
+    try:
+        return list(_past_start(machine))
+    finally:
+        machine.close()
+
+
+def _past_start(machine: Emulator) -> Iterator[tuple[str, int]]:
+    reader = RamReader(MEMORY, machine.memory)
+    frames = 0
+    for name, count in _presses(reader):
+        machine.advance(count, pad_named(name, machine.buttons))
+        frames += count
+        yield name, count
+        if reader.read()["playing"]:
+            return
+        if frames >= MOST_START_FRAMES:
+            now = reader.read()
+            raise EmulatorError(
+                f"the start screen has not ended after {frames} frames of pressing START (mode {now['mode']}, engine "
+                f"{now['engine']}, time {now['time']}): is this {EDITION.title}? Give a state to begin with: state=FILE"
+            )
+
+
+def _presses(reader: RamReader) -> Iterator[tuple[str, int]]:
+    """START again and again while the title is shown, then patience."""
+    yield NOOP, TITLE_FRAMES
+    while True:
+        if reader.read()["mode"] != PLAYING:
+            yield "start", PRESS_FRAMES
+        yield NOOP, RELEASE_FRAMES
+
+
+def _won_castle(ram: Ram) -> bool:
+    return bool(ram["mode"] == VICTORY)
+
+
+def _is_dying(ram: Ram) -> bool:
+    return ram["engine"] in (DYING, LOSING_LIFE) or ram["y_page"] >= BELOW

@@ -1,0 +1,221 @@
+"""Super Mario Bros. as an environment, on memory that tests write and on a ROM of our own laid out like the game's."""
+
+import warnings
+
+import numpy as np
+import pytest
+from stand_in_roms import mario_stand_in
+
+from rookery.errors import ConfigError, EmulatorError
+from rookery.sims.games import mario
+from rookery.sims.ram import RamReader
+
+ACTIONS = ("noop", "right", "left", "down")
+FRAMES = 4
+SPEED = 2 * FRAMES
+
+
+class Ram:
+    """Two kilobytes of a NES that tests write; a ``Memory`` like an emulator's."""
+
+    def __init__(self):
+        self.cells = np.zeros(0x800, np.uint8)
+        self.reader = RamReader(mario.MEMORY, self)
+
+    def view(self, address, size):
+        return self.cells[address : address + size]
+
+    def regions(self):
+        return (("ram", 0, 0x800),)
+
+    def now(self, **at):
+        for name, value in at.items():
+            address = int(name.removeprefix("at_"), 16)
+            self.cells[address] = value
+        return self.reader.read()
+
+
+@pytest.fixture(scope="module")
+def rom(tmp_path_factory):
+    path = tmp_path_factory.mktemp("roms") / "stand_in.nes"
+    path.write_bytes(mario_stand_in())
+    return path
+
+
+def made(rom, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return mario.make(rom, actions=ACTIONS, **settings)
+
+
+@pytest.fixture
+def env(rom):
+    env = made(rom, info=(*mario.INFO, *(f"reward/{name}" for name in mario.WEIGHTS)))
+    yield env
+    env.close()
+
+
+def act(env, name):
+    return env.step(ACTIONS.index(name))
+
+
+def test_where_the_player_is_and_what_the_clock_says():
+    now = Ram().now(at_6d=3, at_86=0x21, at_ce=176, at_75f=1, at_75c=2, at_75a=2, at_7f8=3, at_7f9=9, at_7fa=7)
+    assert (now["x"], now["y"], now["world"], now["stage"]) == (0x321, 176, 2, 3)
+    assert (now["lives"], now["time"], now["over"]) == (2, 397, 0)
+
+
+def test_the_score_is_read_as_it_is_shown():
+    ram = Ram()
+    ram.cells[0x7DD:0x7E3] = [0, 1, 2, 3, 4, 5]
+    assert ram.now()["score"] == 12345
+
+
+def test_the_way_goes_on_from_stage_to_stage():
+    ram = Ram()
+    end_of_first = ram.now(at_6d=12, at_86=200)["way"]
+    assert ram.now(at_6d=0, at_86=40, at_75c=1)["way"] > end_of_first
+
+
+@pytest.mark.parametrize(
+    ("cells", "flag", "dying", "playing"),
+    [
+        ({"at_770": 1, "at_e": 8}, 0, 0, 1),
+        ({"at_770": 1, "at_e": 4, "at_1d": 3}, 1, 0, 0),
+        ({"at_770": 1, "at_e": 5}, 1, 0, 0),
+        ({"at_770": 2, "at_e": 8}, 1, 0, 0),
+        ({"at_770": 1, "at_e": 0x0B}, 0, 1, 0),
+        ({"at_770": 1, "at_e": 6}, 0, 1, 0),
+        ({"at_770": 1, "at_e": 8, "at_b5": 2}, 0, 1, 1),
+        ({"at_770": 1, "at_e": 7}, 0, 0, 0),
+        ({"at_770": 0, "at_e": 8}, 0, 0, 0),
+        ({"at_770": 1, "at_e": 8, "at_7f8": 0}, 0, 0, 0),
+    ],
+    ids=["playing", "flagpole", "walks off", "castle", "hit", "dead", "hole", "enters", "title demo", "no clock yet"],
+)
+def test_what_happens_to_the_player_is_known(cells, flag, dying, playing):
+    now = Ram().now(at_7f8=4, **cells) if "at_7f8" not in cells else Ram().now(**cells)
+    assert (now["flag"], now["dying"], now["playing"]) == (flag, dying, playing)
+
+
+def test_the_last_life_lost_ends_the_game():
+    assert Ram().now(at_75a=255)["over"] == 1
+
+
+def test_the_start_screen_is_skipped(env):
+    _, info = env.reset(seed=0)
+    assert (info["x"], info["time"], info["world"], info["stage"], info["lives"]) == (40, 400, 1, 1, 2)
+    assert act(env, "right")[-1]["x"] == 40 + SPEED
+
+
+def test_getting_further_is_rewarded_and_going_back_takes_it_back(env):
+    env.reset(seed=0)
+    assert act(env, "right")[1] == pytest.approx(0.1 * SPEED)
+    assert act(env, "left")[1] == pytest.approx(-0.1 * SPEED)
+    assert act(env, "noop")[1] == 0.0
+
+
+def test_the_flag_is_rewarded_and_ends_the_episode(env):
+    env.reset(seed=0)
+    rows = [act(env, "right") for _ in range(60)]
+    ends = [row[2] for row in rows].index(True)
+    assert rows[ends][-1]["reward/flag"] == 15.0
+    assert rows[ends][-1]["flag"] == 1
+    assert sum(row[-1]["reward/flag"] for row in rows) == 15.0
+
+
+def test_a_death_costs_and_ends_the_episode(env):
+    env.reset(seed=0)
+    _, reward, terminated, truncated, info = act(env, "down")
+    assert (terminated, truncated) == (True, False)
+    assert info["reward/death"] == -5.0
+    assert reward == pytest.approx(-5.0)
+
+
+def test_with_more_lives_and_stages_a_flag_does_not_end_it(rom):
+    env = made(rom, one_stage=False, one_life=False)
+    env.reset(seed=0)
+    assert not any(act(env, "right")[2] for _ in range(60))
+    env.close()
+
+
+def test_standing_still_costs_after_a_while_and_is_cut_in_the_end(rom):
+    env = made(rom, patience=60, info=("reward/stagnation",))
+    env.reset(seed=0)
+    rows = [act(env, "noop") for _ in range(60)]
+    costs = [row[-1]["reward/stagnation"] for row in rows]
+    assert costs[:49] == [0.0] * 49
+    assert costs[50:] == [-0.1] * 10
+    assert [row[3] for row in rows].index(True) == 59
+    env.close()
+
+
+def test_a_jump_to_another_area_is_no_way():
+    way = mario.Way(furthest=16)
+    assert way({"x": 2000}, {"x": 40}) == 0
+    assert way({"x": 40}, {"x": 2000}) == 0
+    assert way({"x": 40}, {"x": 52}) == 12
+
+
+def test_a_clock_that_is_set_again_is_worth_nothing():
+    clock = mario.Clock()
+    assert clock({"time": 300}, {"time": 299}) == -1
+    assert clock({"time": 12}, {"time": 400}) == 0
+    assert clock({"time": 12}, {"time": 0}) == 0
+
+
+def test_a_start_screen_that_never_ends_is_named_within_a_bound(tmp_path):
+    path = tmp_path / "stuck.nes"
+    path.write_bytes(mario_stand_in(title_ends=False))
+    with pytest.raises(EmulatorError, match=r"start screen has not ended after 18\d\d frames .*mode 0.*state=FILE"):
+        made(path)
+
+
+def test_a_state_in_which_nobody_plays_is_refused(rom, tmp_path):
+    from rookery.sims.backends import open_emulator
+    from rookery.sims.snapshot import Snapshot
+    from rookery.sims.state_files import write_snapshot
+
+    machine = open_emulator(rom, system="nes")
+    machine.advance(20, 0)
+    write_snapshot(tmp_path / "title.rook", Snapshot(machine.identity, machine.save()))
+    machine.close()
+    with pytest.raises(ConfigError, match="no moment in which Mario can be moved"):
+        made(rom, state=tmp_path / "title.rook")
+
+
+def test_a_state_is_where_episodes_begin(rom, tmp_path):
+    from rookery.sims.snapshot import Snapshot
+    from rookery.sims.state_files import write_snapshot
+
+    first = made(rom)
+    first.reset(seed=0)
+    for _ in range(5):
+        act(first, "right")
+    write_snapshot(tmp_path / "later.rook", Snapshot(first.machine.identity, first.machine.save()))
+    first.close()
+    env = made(rom, state=tmp_path / "later.rook")
+    assert env.reset(seed=0)[1]["x"] == 40 + 5 * SPEED
+    env.close()
+
+
+def test_an_unknown_rom_is_played_with_a_warning_that_names_both(rom):
+    with pytest.warns(UserWarning, match="facee9c577a5262dbe33ac4930bb0b58c8c037f7.*unknown ROM"):
+        mario.make(rom).close()
+    with pytest.raises(ConfigError, match="any_revision=True"):
+        mario.make(rom, any_revision=False)
+
+
+def test_the_header_of_a_rom_does_not_matter(rom):
+    from rookery.sims.games.revisions import fingerprint
+
+    data = bytearray(rom.read_bytes())
+    before = fingerprint(bytes(data), "nes")
+    data[8:16] = b"DiskDude"
+    assert fingerprint(bytes(data), "nes") == before
+
+
+def test_weights_are_chosen_by_name():
+    assert [term.name for term in mario.rewards({"time": 0}, 4)] == ["dx", "stagnation", "flag", "death"]
+    with pytest.raises(ConfigError, match="no 'speed'"):
+        mario.rewards({"speed": 1}, 4)
