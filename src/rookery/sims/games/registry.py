@@ -70,6 +70,22 @@ GAMES: tuple[Game, ...] = (
         "lantern.nes",
         {"observe": "ram"},
     ),
+    Game(
+        "rookery/Emerald-v0",
+        "Pokemon Emerald",
+        "gba",
+        "rookery.sims.games.emerald:make",
+        "explore, win badges, level up: rewards for progress; start from your own save state",
+        wants="your own ROM (USA, SHA-1 f3ae0881...), and a state to start from: rookery play makes it",
+    ),
+    Game(
+        "rookery/Mario-v0",
+        "Super Mario Bros.",
+        "nes",
+        "rookery.sims.games.mario:make",
+        "run to the flag: rewards for the way, costs for standing still and dying",
+        wants="your own ROM (World, SHA-1 without header facee9c5...)",
+    ),
 )
 
 
