@@ -14,7 +14,7 @@ from itertools import repeat
 from pathlib import Path
 
 from rookery.errors import EmulatorError
-from rookery.sims.libretro import api, library
+from rookery.sims.libretro import api, heap, library
 from rookery.sims.libretro.frontend import Frontend
 
 
@@ -57,16 +57,16 @@ class Game:
 
     def __init__(self, core: Path, rom: bytes, file_name: str, directory: Path, fixed: Mapping[bytes, bytes]) -> None:
         self.frontend = Frontend(directory, dict(fixed))
-        loaded = library.load(core)
-        self.info = info_of(loaded)
-        self._core = loaded
-        self._run: Callable[[], None] = loaded.retro_run
-        self._start()
-        try:
-            self._insert(rom, file_name, directory)
-        except EmulatorError:
-            _end(loaded, self.frontend, has_game=False)
-            raise
+        with heap.cleared():
+            self._core = loaded = library.load(core)
+            self.info = info_of(loaded)
+            self._run: Callable[[], None] = loaded.retro_run
+            self._start()
+            try:
+                self._insert(rom, file_name, directory)
+            except EmulatorError:
+                _end(loaded, self.frontend, has_game=False)
+                raise
         # Not at the interpreter's end: then the system takes everything back, and views may still be read.
         weakref.finalize(self, _end, loaded, self.frontend, has_game=True).atexit = False
         loaded.retro_set_controller_port_device(0, api.DEVICE_JOYPAD)

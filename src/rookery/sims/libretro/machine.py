@@ -181,7 +181,7 @@ class LibretroEmulator:
 
     def _cartridge(self, game: Game) -> bytes:
         """The cartridge's save memory where the core's state lacks it or may lack it."""
-        if self.abilities.cartridge_in_state is not False:
+        if self.abilities.cartridge_in_state:
             return b""
         address, size = game.memory(api.MEMORY_SAVE_RAM)
         return ctypes.string_at(address, size)

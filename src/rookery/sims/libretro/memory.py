@@ -28,8 +28,13 @@ NAMES: dict[str, dict[int, str]] = {
 }  # fmt: skip
 NAMES["gbc"] = NAMES["gb"]
 
-RAM_PLACES = {"nes": (0x0000, 0x1FFF & ~0x07FF), "gb": (0xC000, 0), "gbc": (0xC000, 0), "gba": (0x02000000, 0)}
-"""Where a machine's RAM begins and which address bits it ignores, for cores that declare nothing."""
+RAM_PLACES = {
+    "nes": 0x0000, "gb": 0xC000, "gbc": 0xC000, "gba": 0x02000000, "genesis": 0xFF0000, "snes": 0x7E0000,
+    "atari2600": 0x80,
+}  # fmt: skip
+"""Where a machine's RAM begins, for cores that declare nothing."""
+
+NES_RAM, NES_RAM_AND_MIRRORS = 0x0800, 0x2000
 
 
 class Window:
@@ -62,7 +67,7 @@ class BusMemory:
     def view(self, address: int, size: int) -> npt.NDArray[np.uint8]:
         """A live read-only view of ``size`` bytes from ``address`` on."""
         game = self._open_game()
-        found = locate(self._descriptors(game), address, size)
+        found = locate(self._descriptors(game), _unmirrored(self._system, address), size)
         if found is None:
             mapped = ", ".join(f"{name} 0x{start:X}..0x{start + size - 1:X}" for name, start, size in self.regions())
             raise EmulatorError(f"no memory at 0x{address:X}..0x{address + size - 1:X}; mapped are {mapped or 'none'}")
@@ -129,6 +134,9 @@ def _assumed(game: Game, system: str) -> tuple[Descriptor, ...]:
     pointer, size = game.memory(api.MEMORY_SYSTEM_RAM)
     if not pointer:
         return ()
-    start, ignored = RAM_PLACES.get(system, (0, 0))
-    select = ~((size - 1) | ignored) & 0xFFFFFFFF if ignored else 0
-    return (Descriptor(start, size, pointer, select, 0, constant=False),)
+    return (Descriptor(RAM_PLACES.get(system, 0), size, pointer, 0, 0, constant=False),)
+
+
+def _unmirrored(system: str, address: int) -> int:
+    """The address itself, or what it repeats, where no core declares the machine's mirrors."""
+    return address % NES_RAM if system == "nes" and 0 <= address < NES_RAM_AND_MIRRORS else address
