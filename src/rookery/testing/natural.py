@@ -25,8 +25,11 @@ from rookery.testing.zoo import When
 DATA = Path(sims.__file__).parent / "games" / "data"
 ERRAND, LANTERN = DATA / "errand.gba", DATA / "lantern.nes"
 FRAME_SKIP = 4
-CELLS = {".gba": 0x02000000, ".nes": 0x0000}
-"""Where the 256 bytes of memory lie that are observed beside the screen."""
+BOOT = (("noop", 30), ("start", 4), ("noop", 30))
+"""Past the title, in both games."""
+
+CELLS = {ERRAND: 0x03005000, LANTERN: 0x0000}
+"""Where the 64 bytes of memory lie that are observed beside the screen: the clock, the player and the like."""
 
 OLD_MGBA = "mgba of stable-retro"
 
@@ -50,7 +53,7 @@ class NaturalFault:
 
 FAULTS: Mapping[str, NaturalFault] = {
     "cynes_state_byte": NaturalFault(LANTERN, "cynes", "SIGSEGV", strikes.cynes_state_byte),
-    "fceumm_state_byte": NaturalFault(LANTERN, "fceumm", "hang", strikes.fceumm_state_byte),
+    "fceumm_state_length": NaturalFault(LANTERN, "fceumm", "hang", strikes.fceumm_state_length),
     "old_mgba_state_byte": NaturalFault(ERRAND, OLD_MGBA, "hang", strikes.old_mgba_state_byte),
     "run_after_unload": NaturalFault(ERRAND, "mgba", "SIGSEGV", strikes.run_after_unload),
     "stale_memory_view": NaturalFault(ERRAND, "mgba", "SIGSEGV", strikes.stale_memory_view),
@@ -92,9 +95,14 @@ class NaturalEnv(EmulatorEnv):
     def __init__(self, plan: Natural) -> None:
         self._fault, self._when, self._place = FAULTS[plan.fault], plan.when, _place()
         self._counts = {"reset": 0, "step": 0}
-        rom = self._fault.rom
-        cells = {"cells": {"address": CELLS[rom.suffix], "count": 256}}
-        super().__init__(rom, core=core_of(self._fault), frame_skip=FRAME_SKIP, memory=cells, observe=("cells",))
+        super().__init__(
+            self._fault.rom,
+            core=core_of(self._fault),
+            frame_skip=FRAME_SKIP,
+            memory={"cells": {"address": CELLS[self._fault.rom], "count": 64}},
+            observe=("cells",),
+            boot=BOOT,
+        )
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset, or break."""

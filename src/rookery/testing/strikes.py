@@ -27,6 +27,8 @@ PIPE_BYTES = 4096
 MOST_LOGGED_FRAMES = 20_000
 GBA_RAM, GBA_SAVE = 0x02000000, 0x0E000000
 GBA_SCREEN = 240, 160
+LANTERN_MODE, LANTERN_TITLE, NES_START = 0x04, 0, 0b1000
+LANTERN_ACTIONS = ("noop", "right", "right+a", "left", "a")
 
 
 # ---- states that are not what they seem ----------------------------------------------------------------------------
@@ -34,27 +36,27 @@ GBA_SCREEN = 240, 160
 
 def cynes_state_byte(machine: Any) -> None:
     """One wrong byte in a state: the emulator uses it as an index without looking, and the process dies."""
-    _load_with(machine, 676, 0xFF)
+    _load_with(machine, 676, b"\xff")
 
 
-def fceumm_state_byte(machine: Any) -> None:
-    """One wrong byte in a state: the core never comes back from loading it."""
-    _load_with(machine, 45, 0xFF)
+def fceumm_state_length(machine: Any) -> None:
+    """A wrong length of a field in a state: the core skips by it, comes back to the same field, and so for ever."""
+    _load_with(machine, 25, (-8).to_bytes(4, "little", signed=True))
 
 
 def old_mgba_state_byte(machine: Any) -> None:
     """One wrong byte in a state, an event in the far past: the core never comes to the end of the next frame."""
-    _load_with(machine, 1031, 0x80)
+    _load_with(machine, 1031, b"\x80")
 
 
-def _load_with(machine: Any, offset: int, value: int) -> None:
+def _load_with(machine: Any, offset: int, damage: bytes) -> None:
     good: MachineState = machine.save()
     wrong = bytearray(good.core)
-    wrong[offset] = value
+    wrong[offset : offset + len(damage)] = damage
     machine.load(dataclasses.replace(good, core=bytes(wrong)))
     for _ in range(3):
         machine.step(0)
-    _survived(f"byte {offset} of its state set to {value:#x}")
+    _survived(f"a state with {damage.hex()} at byte {offset}")
 
 
 # ---- things that are used after they have gone ---------------------------------------------------------------------
@@ -142,11 +144,11 @@ def game_with_start_screen(rom: Path, *, is_endless: bool) -> nes.NesPyEnv:
             self._backup()
 
         def _skip_start_screen(self) -> None:
-            at_power_on = self.ram.tolist()
-            while self.ram.tolist() == at_power_on:
+            while self.ram[LANTERN_MODE] == LANTERN_TITLE:
+                self._frame_advance(NES_START)
                 self._frame_advance(0)
 
-    return nes.NesPyEnv(StartScreen, actions=("noop", *nes.BUTTONS), frame_skip=4)
+    return nes.NesPyEnv(StartScreen, actions=LANTERN_ACTIONS, frame_skip=4)
 
 
 def _core(machine: Any) -> Any:
