@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rookery.errors import CheckpointError, ConfigError, UsageError
-from rookery.sims.emulator import Emulator, Identity
+from rookery.sims.emulator import BUTTONS, Emulator, Identity
 from rookery.sims.state_files import write_file
 
 MAGIC = b"RKMOVIE\n"
@@ -31,6 +31,7 @@ _HEAD = struct.Struct("<8sHI")
 _RUN = struct.Struct("<HI")
 """A pad, and for how many steps it is held."""
 _CHECKSUM_BYTES = 32
+_MOST_BYTES = 1 << 32
 _MOST_HASHED_BYTES = 1 << 20
 """Regions above this are ROMs, which do not change."""
 _NOT_HASHED = ("bios", "io", "cartridge")
@@ -93,11 +94,13 @@ class Movie:
         header, at = _header(data, name)
         start, inputs, hashes = _parts(data, at, header["sizes"])
         runs = list(_RUN.iter_unpack(inputs)) if len(inputs) % _RUN.size == 0 else []
-        if sum(run for _, run in runs) != header["steps"] or len(hashes) != header["steps"] * HASH_BYTES:
+        known_pads = all(pad < 1 << len(BUTTONS) for pad, _ in runs)
+        steps = sum(run for _, run in runs)
+        if not known_pads or steps != header["steps"] or len(hashes) != steps * HASH_BYTES:
             raise CheckpointError(f"{name} is no sound movie: its parts do not make {header['steps']} steps")
         pads = tuple(itertools.chain.from_iterable([pad] * run for pad, run in runs))
         identity = Identity(**{field.name: str(header[field.name]) for field in dataclasses.fields(Identity)})
-        return cls(identity, int(header["frame_skip"]), str(header["game"]), start, pads, hashes)
+        return cls(identity, header["frame_skip"], str(header["game"]), start, pads, hashes)
 
     def write(self, path: Path) -> None:
         """Write the file whole or not at all.
@@ -215,8 +218,9 @@ def _parsed(text: bytes) -> dict[str, Any]:
     try:
         header = json.loads(text)
         sizes = [header["sizes"][key] for key in ("start", "inputs", "hashes")]
-        sound = all(type(size) is int and 0 <= size < 1 << 40 for size in (*sizes, header["steps"]))
-        needed = {field.name for field in dataclasses.fields(Identity)} | {"game", "frame_skip"}
+        counts = (*sizes, header["steps"], header["frame_skip"])
+        needed = {field.name for field in dataclasses.fields(Identity)} | {"game"}
     except (ValueError, TypeError, KeyError, RecursionError):
         return {}
+    sound = all(type(count) is int and 0 <= count < _MOST_BYTES for count in counts) and header["frame_skip"] > 0
     return header if sound and header["steps"] <= LONGEST_STEPS and needed <= set(header) else {}
