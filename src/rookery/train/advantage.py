@@ -1,7 +1,7 @@
 """Advantages and value targets of a rollout: GAE, and V-trace, which is GAE for a policy that has moved on. Pure.
 
-Arrays are (time, slots). ``values`` has one row more than there are steps: the last is that of the observation after the
-last step. What follows a row decides what it is worth:
+Arrays are (time, slots). ``values`` has one row more than there are steps, for the observation after the last one. What
+follows a row decides what it is worth:
 
 ====================================  =================================  ===================================
 the row ...                           is followed by the value           and by the advantages after it

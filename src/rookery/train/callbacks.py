@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rookery import events
 from rookery.train import facts
@@ -24,7 +24,7 @@ FAULTS = (
 
 
 class StopTraining(Exception):
-    """Raise it in a callback to end the run in good order: last checkpoint, result, everything closed."""
+    """Raise it in a callback to end the run in good order after this update: last checkpoint, result, all closed."""
 
 
 class Callback:
@@ -70,62 +70,68 @@ class Callback:
 
 
 class Callbacks(Callback):
-    """Several, called in order."""
+    """Several, called in order; whoever raises ``StopTraining`` is heard at the end of the update.
+
+    Attributes:
+        stop_asked: whether one of them wants the run to end.
+    """
 
     def __init__(self, callbacks: Sequence[Callback]) -> None:
         self._all = tuple(callbacks)
         paces = [callback.batch_every_s for callback in self._all if callback.batch_every_s is not None]
         self.batch_every_s = min(paces) if paces else None
+        self.stop_asked = False
 
     def on_start(self, started: facts.Started) -> None:
         """Tell all."""
-        for callback in self._all:
-            callback.on_start(started)
+        self._tell("on_start", started)
 
     def on_rollout(self, rollout: facts.Rollout) -> None:
         """Tell all."""
-        for callback in self._all:
-            callback.on_rollout(rollout)
+        self._tell("on_rollout", rollout)
 
     def on_update(self, update: facts.Update) -> None:
         """Tell all."""
-        for callback in self._all:
-            callback.on_update(update)
+        self._tell("on_update", update)
 
     def on_episode(self, episode: facts.Episode) -> None:
         """Tell all."""
-        for callback in self._all:
-            callback.on_episode(episode)
+        self._tell("on_episode", episode)
 
     def on_fault(self, event: events.Event) -> None:
         """Tell all."""
-        for callback in self._all:
-            callback.on_fault(event)
+        self._tell("on_fault", event)
 
     def on_event(self, event: events.Event) -> None:
         """Tell all; those that are faults also as such."""
-        for callback in self._all:
-            callback.on_event(event)
+        self._tell("on_event", event)
         if isinstance(event, FAULTS):
             self.on_fault(event)
 
     def on_choice(self, chosen: facts.Chosen) -> None:
         """Tell all."""
-        for callback in self._all:
-            callback.on_choice(chosen)
+        self._tell("on_choice", chosen)
 
     def on_batch(self, pool: Pool, batch: Batch) -> None:
         """Tell those that want batches."""
         for callback in self._all:
             if callback.batch_every_s is not None:
-                callback.on_batch(pool, batch)
+                self._call(callback.on_batch, pool, batch)
 
     def on_checkpoint(self, written: facts.CheckpointWritten) -> None:
         """Tell all."""
-        for callback in self._all:
-            callback.on_checkpoint(written)
+        self._tell("on_checkpoint", written)
 
     def on_end(self, result: facts.Result) -> None:
         """Tell all."""
+        self._tell("on_end", result)
+
+    def _tell(self, name: str, fact: Any) -> None:
         for callback in self._all:
-            callback.on_end(result)
+            self._call(getattr(callback, name), fact)
+
+    def _call(self, method: Callable[..., None], *args: Any) -> None:
+        try:
+            method(*args)
+        except StopTraining:
+            self.stop_asked = True

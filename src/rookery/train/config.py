@@ -161,7 +161,7 @@ class PoolConfig:
     """Worker processes; None: one environment is measured and the number chosen."""
 
     autoreset: Literal["next_step", "same_step"] = "next_step"
-    """``next_step`` spends one row an episode and needs no letter, ``same_step`` spends none; both are learned right."""
+    """``next_step`` spends a row per episode and needs no letter, ``same_step`` spends none; both are learned right."""
 
     ready: int | None = None
     """First-ready collection: act as soon as so many slots have answered; None: wait for all. Not bit-reproducible."""

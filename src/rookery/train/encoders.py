@@ -66,8 +66,9 @@ class Encoder(nn.Module):
         found = list(leaf_spaces(space))
         if not found:
             raise ConfigError(f"the observation space {space} has no leaves to learn from")
-        self._parts = nn.ModuleList(_part(name, leaf, config) for name, leaf in found)
-        self.size = sum(int(part.size) for part in self._parts)
+        parts = [_part(name, leaf, config) for name, leaf in found]
+        self._parts = nn.ModuleList(parts)
+        self.size = sum(part.size for part in parts)
         only = found[0][1]
         self.is_plain = (
             len(found) == 1 and isinstance(only, spaces.Box) and only.dtype.kind == "f" and len(only.shape) == 1
@@ -193,7 +194,7 @@ def impala(channels: int) -> nn.Module:
 CONVOLUTIONS: dict[str, Callable[[int], nn.Module]] = {"nature": nature, "small": small, "impala": impala}
 
 
-def _part(name: str, space: spaces.Space[Any], config: NetConfig) -> Any:
+def _part(name: str, space: spaces.Space[Any], config: NetConfig) -> VectorPart | OneHotPart | ImagePart:
     if is_image(space) and config.image != "flat":
         assert isinstance(space, spaces.Box)
         return ImagePart(name, space, config)

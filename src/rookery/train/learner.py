@@ -1,4 +1,4 @@
-"""The learner: weights, optimiser, schedule, reward normaliser and the generators of a run, as one thing with one state.
+"""The learner: weights, optimiser, schedule, reward normaliser and shuffling of a run, as one thing with one state.
 
 Everything random comes from generators that are derived from the run's seed and are part of the state; the global
 generator of torch is neither used nor changed.
@@ -13,16 +13,19 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
+from rookery.train import ppo_update
 from rookery.train.advantage import Targets, explained_variance, targets
 from rookery.train.config import TrainConfig
 from rookery.train.nets import Policy
 from rookery.train.normalise import RewardNormaliser
-from rookery.train.ppo_update import forward, minibatches, update
 from rookery.train.rollout import Rollout
 from rookery.train.weights import FlatWeights
 
 INITIAL, NOISE, SHUFFLE = range(3)
 """Children of the run's seed: one stream of chance each."""
+
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+"""What Adam remembers."""
 
 
 def stream(seed: int, which: int) -> torch.Generator:
@@ -36,6 +39,7 @@ class Learner:
 
     Attributes:
         policy: the network that learns.
+        weights: all its parameters as one vector.
         version: how many updates there were.
     """
 
@@ -45,33 +49,34 @@ class Learner:
         observation_space: spaces.Space[Any],
         action_space: spaces.Space[Any],
         slots: int,
+        device: str = "cpu",
     ) -> None:
-        self._config, self._ppo = config, config.ppo
-        clip = config.ppo.clip_actions
-        self.policy = Policy(
-            observation_space, action_space, config.net, stream(config.seed, INITIAL), clip_actions=clip
-        )
+        self._ppo, ppo = config.ppo, config.ppo
+        initial = stream(config.seed, INITIAL)
+        self.policy = Policy(observation_space, action_space, config.net, initial, clip_actions=ppo.clip_actions)
+        self.policy.to(device)
         self.weights = FlatWeights(self.policy)
-        self._adam = torch.optim.Adam(
-            [self.weights.values], config.ppo.learning_rate, eps=config.ppo.adam_eps, fused=True
-        )
+        self._adam = torch.optim.Adam([self.weights.values], ppo.learning_rate, eps=ppo.adam_eps, fused=True)
+        self._loss = ppo_update.compiled_loss() if config.net.compile else ppo_update.clipped_loss
         self._shuffle = stream(config.seed, SHUFFLE)
-        self._rewards = RewardNormaliser(slots, config.ppo.gamma, config.normalise)
+        self._rewards = RewardNormaliser(slots, ppo.gamma, config.normalise)
         self.version = 0
 
     def learn(self, rollout: Rollout, progress: float) -> dict[str, float]:
         """One update; ``progress`` is how much of the run is over, 0 to 1."""
         rate = self._ppo.learning_rate * (1 - progress if self._ppo.schedule == "linear" else 1)
-        for group in self._adam.param_groups:
-            group["lr"] = rate
+        self._adam.param_groups[0]["lr"] = rate
         wanted = self._targets(rollout)
-        losses = update(self.policy, self.weights, self._adam, rollout, wanted, self._ppo, self._shuffle)
+        losses = ppo_update.update(
+            self.policy, self.weights, self._adam, rollout, wanted, self._ppo, self._shuffle, self._loss
+        )
         self.version += 1
         rows = rollout.learned
         foretold = explained_variance(rollout.values[:-1][rows], wanted.returns[rows]) if rows.any() else float("nan")
         return {**losses, "learning_rate": rate, "explained_variance": foretold}
 
     def _targets(self, rollout: Rollout) -> Targets:
+        ratios = ppo_update.ratios(self.policy, rollout) if self._ppo.vtrace else None
         return targets(
             self._rewards(rollout.rewards, rollout.ended, rollout.learned),
             rollout.values,
@@ -81,13 +86,14 @@ class Learner:
             rollout.learned,
             self._ppo.gamma,
             self._ppo.gae_lambda,
+            ratios,
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next update depends on, but for the rollout."""
+        """Everything that the next update depends on, but for the rollout and the weights."""
+        memory = self._adam.state.get(self.weights.values)
         return {
-            "weights": {name: value.detach().clone() for name, value in self.policy.state_dict().items()},
-            "adam": self._adam.state_dict()["state"],
+            "adam": None if not memory else {name: memory[name].cpu().clone() for name in MOMENTS},
             "shuffle": self._shuffle.get_state(),
             "rewards": self._rewards.state_dict(),
             "version": self.version,
@@ -95,9 +101,14 @@ class Learner:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""
-        self.policy.load_state_dict(state["weights"])
-        groups = self._adam.state_dict()["param_groups"]
-        self._adam.load_state_dict({"state": state["adam"], "param_groups": groups})
+        if state["adam"] is not None:
+            groups = self._adam.state_dict()["param_groups"]
+            memory = {name: torch.as_tensor(state["adam"][name]).clone() for name in MOMENTS}
+            self._adam.load_state_dict({"state": {0: memory}, "param_groups": groups})
         self._shuffle.set_state(torch.as_tensor(state["shuffle"]))
         self._rewards.load_state_dict(state["rewards"])
         self.version = int(state["version"])
+
+    def weights_dict(self) -> dict[str, torch.Tensor]:
+        """The weights by name, as they are now."""
+        return {name: value.detach().cpu().clone() for name, value in self.policy.state_dict().items()}

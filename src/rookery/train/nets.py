@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -54,6 +55,11 @@ class Policy(nn.Module):
         self._initialise(generator)
 
     @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.parameters()).device
+
+    @property
     def keeps_features(self) -> bool:
         """Whether features are worth keeping until the critic looks at them; else they are the observation itself."""
         return not self.encoder.is_plain or self.memory is not None
@@ -75,7 +81,7 @@ class Policy(nn.Module):
         assert self.memory is not None
         length, count = starts.shape
         found = self.encoder(tuple(leaf.reshape(length * count, *leaf.shape[2:]) for leaf in leaves))
-        out, _ = self.memory(found.view(length, count, -1), state, starts)
+        out: Tensor = self.memory(found.view(length, count, -1), state, starts)[0]
         return out.reshape(length * count, -1)
 
     def values(self, features: Tensor) -> Tensor:
@@ -85,7 +91,7 @@ class Policy(nn.Module):
 
     def first_state(self, rows: int) -> Tensor | None:
         """Of a memory that remembers nothing."""
-        return None if self.memory is None else torch.zeros(rows, self.memory.state_size)
+        return None if self.memory is None else torch.zeros(rows, self.memory.state_size, device=self.device)
 
     def _initialise(self, generator: torch.Generator) -> None:
         """Orthogonal weights and no biases: gain sqrt 2, policy 0.01, value 1."""
@@ -140,7 +146,7 @@ def _pieces(starts: Tensor) -> list[tuple[int, int]]:
         return [(0, 1)]
     cuts = (torch.nonzero(starts[1:].any(1)).squeeze(1) + 1).tolist()
     edges = [0, *cuts, length]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def _layers(inputs: int, hidden: Sequence[int], outputs: int, activation: str) -> nn.Sequential:

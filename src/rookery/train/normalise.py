@@ -1,4 +1,4 @@
-"""Running statistics of observations and returns. They belong to the policy as much as its weights do: ``state_dict``."""
+"""Running statistics of observations and returns. They belong to the policy as much as its weights do."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ class ObsNormaliser:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything."""
-        return {"leaves": [None if moments is None else moments.state_dict() for moments in self._moments]}
+        leaves = [None if moments is None else moments.state_dict() for moments in self._moments]
+        return {"leaves": leaves, "clip": self._clip}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from rookery.pool.batch import Batch
 from rookery.spec.arrays import split, tree_of
 from rookery.train.config import NetConfig
 from rookery.train.encoders import is_image, leaf_spaces
+from rookery.train.heads import Head
 from rookery.train.nets import Policy
 from rookery.train.normalise import ObsNormaliser
 from rookery.train.rollout import stored_dtype
@@ -22,6 +23,12 @@ from rookery.train.spacetree import space_of
 
 MASK = "action_mask"
 """The info in which an environment says which actions are allowed."""
+
+
+def take_masks(head: Head, into: npt.NDArray[np.bool_], rows: Sequence[int], infos: Mapping[str, Any]) -> None:
+    """Write the masks that are in these infos into rows of ``into``; a row without one allows everything."""
+    for row in np.flatnonzero(infos[f"_{MASK}"]).tolist():
+        into[rows[row]] = head.mask_row(infos[MASK][row])
 
 
 def obs_normaliser(space: spaces.Space[Any], clip: float | None) -> ObsNormaliser:
@@ -39,8 +46,15 @@ class Player:
         normaliser: of observations, if it was trained with one.
     """
 
-    def __init__(self, policy: Policy, observation_space: spaces.Space[Any], normaliser: ObsNormaliser | None) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        normaliser: ObsNormaliser | None = None,
+    ) -> None:
         self.policy, self.normaliser = policy, normaliser
+        self.observation_space, self.action_space = observation_space, action_space
         self._node = tree_of(observation_space)
         self._dtypes = [stored_dtype(leaf) for _, leaf in leaf_spaces(observation_space)]
         self.begin(1, greedy=True, seed=0)
@@ -54,7 +68,7 @@ class Player:
         space, actions = space_of(tree["observation"]), space_of(tree["action"])
         policy = Policy(space, actions, config, torch.Generator(), clip_actions=state["clip_actions"])
         policy.load_state_dict({name: torch.as_tensor(value) for name, value in state["weights"].items()})
-        return cls(policy, space, normaliser_of(state, space))
+        return cls(policy, space, actions, normaliser_of(state, space))
 
     def begin(self, rows: int, *, greedy: bool, seed: int) -> None:
         """Forget everything; so many slots will be played."""
@@ -64,11 +78,10 @@ class Player:
 
     def act(self, batch: Batch, starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
         """Actions for every slot of a full batch; ``starts`` marks those whose episode has just begun."""
-        masks = None
-        if MASK in batch.infos and self.policy.head.mask_size:
-            masks = np.ones((len(batch), self.policy.head.mask_size), np.bool_)
-            for row in np.flatnonzero(batch.infos[f"_{MASK}"]).tolist():
-                masks[row] = self.policy.head.mask_row(batch.infos[MASK][row])
+        masks, head = None, self.policy.head
+        if MASK in batch.infos and head.mask_size:
+            masks = np.ones((len(batch), head.mask_size), np.bool_)
+            take_masks(head, masks, range(len(batch)), batch.infos)
         return self.actions(batch.obs, starts, masks)
 
     def actions(

@@ -13,9 +13,11 @@ name. Must never touch an environment.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -26,6 +28,9 @@ from rookery.train.rollout import Rollout
 from rookery.train.weights import FlatWeights
 
 STATISTICS = ("loss", "policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm")
+
+
+Loss = Callable[[Policy, "Rows", PpoConfig], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,7 @@ def update(
     targets: Targets,
     config: PpoConfig,
     generator: torch.Generator,
+    loss_of: Loss,
 ) -> dict[str, float]:
     """Learn from a rollout; returns means of the losses over all minibatches."""
     seen: list[Tensor] = []
@@ -67,8 +73,8 @@ def update(
         first = len(seen)
         for rows in minibatches(rollout, targets, config.minibatches, generator):
             weights.gradients.zero_()
-            loss, statistics = clipped_loss(policy, rows, config)
-            loss.backward()
+            loss, statistics = loss_of(policy, rows, config)
+            torch.autograd.backward(loss)
             norm = shorten(weights.gradients, config.max_grad_norm)
             adam.step()
             seen.append(torch.cat((statistics, norm.view(1))))
@@ -119,9 +125,31 @@ def forward(policy: Policy, rows: Rows) -> tuple[Tensor, Tensor]:
     return params, policy.values(features)
 
 
+def compiled_loss() -> Loss:
+    """The same loss through torch.compile; sizes may vary, because rows that never were are left out."""
+    compiled: Loss = torch.compile(clipped_loss, dynamic=True)
+    return compiled
+
+
+def ratios(policy: Policy, rollout: Rollout) -> npt.NDArray[np.float64]:
+    """How much likelier the policy takes each action now than the one that took it, (time, slots); for V-trace."""
+    with torch.inference_mode():
+        if rollout.states is None:
+            features: Tensor = policy.encoder(tuple(leaf[:-1].flatten(0, 1).to(policy.device) for leaf in rollout.obs))
+        else:
+            starts = torch.from_numpy(rollout.starts[:-1]).to(policy.device)
+            obs = tuple(leaf[:-1].to(policy.device) for leaf in rollout.obs)
+            features = policy.sequences(obs, rollout.states[0].to(policy.device), starts)
+        params: Tensor = policy.actor(features).cpu().view(rollout.params.shape)
+        if rollout.masks is not None:
+            params = policy.head.masked(params, rollout.masks[:-1])
+        change = policy.head.log_prob(params, rollout.actions) - rollout.log_probs
+        return change.double().exp().numpy()
+
+
 def shorten(gradients: Tensor, longest: float) -> Tensor:
     """Shorten the gradient to ``longest`` in place, if that is not 0; returns how long it was."""
-    norm = torch.linalg.vector_norm(gradients)
+    norm: Tensor = torch.linalg.vector_norm(gradients)
     if longest:
         gradients.mul_((longest / (norm + 1e-6)).clamp(max=1.0))
     return norm
@@ -143,7 +171,8 @@ def minibatches(rollout: Rollout, targets: Targets, parts: int, generator: torch
         if len(chosen):
             picked = tuple(leaf[chosen] for leaf in obs)
             allowed = None if masks is None else masks[chosen]
-            yield Rows(picked, actions[chosen], allowed, *numbers[chosen].unbind(1))
+            log_probs, values, advantages, returns = numbers[chosen].unbind(1)
+            yield Rows(picked, actions[chosen], allowed, log_probs, values, advantages, returns)
 
 
 def _sequence_minibatches(rollout: Rollout, targets: Targets, parts: int, generator: torch.Generator) -> Iterator[Rows]:
@@ -168,13 +197,16 @@ def _sequence_minibatches(rollout: Rollout, targets: Targets, parts: int, genera
         def pick(of: Tensor, piece: Tensor = piece, slot: Tensor = slot, rows: Tensor = rows) -> Tensor:
             return of[piece, :, slot].transpose(0, 1).flatten(0, 1)[rows]
 
-        sequences = Sequences(rollout.states[piece, slot], starts[piece, :, slot].t(), rows)
+        log_probs, values, advantages, returns = pick(numbers).unbind(1)
         yield Rows(
             tuple(leaf[piece, :, slot].transpose(0, 1) for leaf in obs),
             pick(actions),
             None if masks is None else pick(masks),
-            *pick(numbers).unbind(1),
-            sequences,
+            log_probs,
+            values,
+            advantages,
+            returns,
+            Sequences(rollout.states[piece, slot], starts[piece, :, slot].t(), rows),
         )
 
 

@@ -5,6 +5,7 @@ Every array is a torch tensor on the CPU and a numpy array at once. Observations
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,7 +93,8 @@ class Rollout:
         head, memory, shape = policy.head, policy.memory, (steps, slots)
         sequence = bptt or steps
         obs = tuple(
-            torch.zeros(steps + 1, slots, *leaf.shape, dtype=stored_dtype(leaf)) for _, leaf in leaf_spaces(space)
+            torch.zeros(steps + 1, slots, *(leaf.shape or ()), dtype=stored_dtype(leaf))
+            for _, leaf in leaf_spaces(space)
         )
         return cls(
             steps=steps,
@@ -130,7 +132,7 @@ class Rollout:
         """What a learner needs of a complete rollout."""
         return {name: _plain(getattr(self, name)) for name in _SAVED}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take the contents of a saved rollout of the same shape."""
         for name in _SAVED:
             mine, saved = getattr(self, name), state[name]

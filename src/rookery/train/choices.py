@@ -1,0 +1,73 @@
+"""What a run chooses by itself, each with the reason in words: device, threads, overlap. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rookery.train.config import TrainConfig
+
+SMALL = 4_000_000
+"""Rows of a minibatch times parameters, below which a second thread costs more than it brings (measured: 3 million)."""
+
+GAIN = 1.15
+"""Overlap is switched on if it is expected to be so much faster: below that its lag is not worth it."""
+
+SHORT_STEP_S = 0.004
+"""Gradient steps shorter than this are mostly Python's, which two threads cannot run at once."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value and the reason."""
+
+    value: int
+    because: str
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """What one collecting and one learning took, measured one after the other.
+
+    Attributes:
+        collect_s: time of collecting.
+        learn_s: time of learning.
+        cpu_s: processor time of both, all processes together.
+        own_cpu_s: of this, what this process used while it collected.
+        gradient_steps: in the learning.
+    """
+
+    collect_s: float
+    learn_s: float
+    cpu_s: float
+    own_cpu_s: float
+    gradient_steps: int
+
+
+def choose_threads(config: TrainConfig, slots: int, parameters: int, has_image: bool, cores: int) -> Choice:
+    """Threads of the learner's arithmetic. Depends on no measurement and not on workers, so that bits do not either."""
+    if config.threads != "auto":
+        return Choice(config.threads, f"threads={config.threads}: as configured")
+    rows = config.ppo.n_steps * slots // config.ppo.minibatches
+    if not has_image and rows * parameters < SMALL:
+        return Choice(1, f"threads=1: {rows} rows of {parameters:,} parameters are too little work for more")
+    if config.overlap == "on":
+        return Choice(max(1, cores - 1), f"threads={max(1, cores - 1)}: all cores but one, which collects meanwhile")
+    return Choice(cores, f"threads={cores}: workers rest while the learner learns")
+
+
+def choose_overlap(cycle: Cycle, cores: int) -> Choice:
+    """Whether collecting and learning at once would pay: 1 or 0."""
+    serial = cycle.collect_s + cycle.learn_s
+    python = cycle.own_cpu_s + (cycle.learn_s if cycle.learn_s < SHORT_STEP_S * cycle.gradient_steps else 0.0)
+    limits = {
+        "collecting": cycle.collect_s,
+        "learning": cycle.learn_s,
+        f"{cores} cores": cycle.cpu_s / cores,
+        "Python's own lock": python,
+    }
+    limit = max(limits, key=lambda name: limits[name])
+    gain = serial / max(limits[limit], 1e-9)
+    measured = f"collecting {cycle.collect_s * 1e3:.0f} ms, learning {cycle.learn_s * 1e3:.0f} ms"
+    if gain >= GAIN:
+        return Choice(1, f"overlap=on: {measured}; at once up to {gain:.2f} times as fast, limited by {limit}")
+    return Choice(0, f"overlap=off: {measured}; at once hardly faster ({gain:.2f} times), limited by {limit}")

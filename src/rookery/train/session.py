@@ -1,0 +1,305 @@
+"""One training session: learner, collector and feed of one pool, joined into cycles, with one complete state.
+
+::
+
+    cycle    take a rollout ─▶ tell rollout and episodes ─▶ learn ─▶ tell update
+    state    weights, optimiser, normalisers, generators, what the next rollout begins with, counters, choices
+
+Must never write a file: what becomes of the state is the loop's business.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import torch
+
+from rookery.pool.batch import Batch
+from rookery.pool.pool import Pool
+from rookery.supervise import host
+from rookery.train import choices, facts, spacetree
+from rookery.train.callbacks import Callbacks
+from rookery.train.checkpoint import Checkpoint, load, sha256_of
+from rookery.train.collect import Collector
+from rookery.train.config import PoolConfig, TrainConfig
+from rookery.train.inbox import Inbox
+from rookery.train.learner import NOISE, Learner, stream
+from rookery.train.overlap import Feed, Overlapped, Plain
+from rookery.train.parts import HalvesCollector, ReadyCollector
+from rookery.train.player import Player, obs_normaliser
+from rookery.train.rollout import Rollout
+from rookery.train.settings import as_tree
+from rookery.train.stopwatch import Stopwatch
+
+MEASURED = 2
+"""Which cycle is measured for ``overlap="auto"``: the first one still warms up."""
+
+
+@dataclass
+class Progress:
+    """Counters of a run, across its resumptions."""
+
+    step: int = 0
+    episodes: int = 0
+    returns: deque[float] = field(default_factory=deque)
+
+    @property
+    def mean_return(self) -> float | None:
+        """Over the last episodes."""
+        return float(np.mean(self.returns)) if self.returns else None
+
+
+class Session:
+    """Everything that learns and collects.
+
+    Args:
+        config: the run; ``n_envs`` is a number.
+        pool: fresh; it is reset or resumed here.
+        heard: told of everything.
+        inbox: brings the pool's events.
+        found: a checkpoint to go on from.
+        device: of the learner.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        pool: Pool,
+        heard: Callbacks,
+        inbox: Inbox,
+        found: Checkpoint | None,
+        device: str = "cpu",
+    ) -> None:
+        self.config, self.pool, self._heard, self._inbox, self._device = config, pool, heard, inbox, device
+        self.learner = Learner(config, pool.observation_space, pool.action_space, pool.num_envs, device)
+        normalise = config.normalise
+        normaliser = obs_normaliser(pool.observation_space, normalise.clip_obs) if normalise.obs else None
+        watch = self._watch if heard.batch_every_s is not None else None
+        kind = _collector_kind(config.pool)
+        self.collector = kind(pool, self.learner.policy, stream(config.seed, NOISE), normaliser, watch)
+        self.progress = Progress(returns=deque(maxlen=config.log.window))
+        self._overlaps = {"on": True, "off": False, "auto": None}[config.overlap]
+        self._cores = host.cores()
+        self._threads = choices.choose_threads(
+            config, pool.num_envs, len(self.learner.weights), self.learner.policy.encoder.has_image, self._cores
+        )
+        torch.set_num_threads(self._threads.value)
+        self._because = [f"workers={pool.workers}: {pool.workers_because}", self._threads.because]
+        self._seen_s, self._cycles, self._losses = 0.0, 0, dict[str, float]()
+        if found is None:
+            self._begin()
+        else:
+            self._go_on(found)
+        self._begun_s = self._told_s = time.perf_counter()
+        self._begun_step = self.progress.step
+
+    @property
+    def step(self) -> int:
+        """Steps learned from."""
+        return self.progress.step
+
+    def _begin(self) -> None:
+        if self.config.model is not None:
+            self._take_model(self.config.model)
+        self.collector.begin(self.pool.reset(seed=self.config.seed))
+        self.feed = self._make_feed()
+
+    def _take_model(self, path: Path) -> None:
+        state = load(path).state
+        self._load_weights(state["weights"])
+        if self.collector.normaliser is not None and state["collector"]["normaliser"] is not None:
+            self.collector.normaliser.load_state_dict(state["collector"]["normaliser"])
+
+    def _go_on(self, found: Checkpoint) -> None:
+        state = found.state
+        self._load_weights(state["weights"])
+        self.learner.load_state_dict(state["learner"])
+        self.pool.resume(found.pool())
+        self.collector.load_state_dict(state["collector"])
+        counted = state["progress"]
+        self.progress.step, self.progress.episodes = int(counted["step"]), int(counted["episodes"])
+        self.progress.returns.extend(counted["returns"])
+        self._overlaps, self._cycles = state["overlap"], int(counted["cycles"])
+        self.feed = self._make_feed()
+        self.feed.load_state_dict(state["ahead"])
+
+    def _load_weights(self, weights: dict[str, Any]) -> None:
+        self.learner.policy.load_state_dict({name: torch.as_tensor(value) for name, value in weights.items()})
+
+    def _make_feed(self) -> Feed:
+        if self._overlaps:
+            rollouts = (self._allocate(), self._allocate())
+            return Overlapped(self.collector, self.learner, rollouts, self._threads.value)
+        return Plain(self.collector, self.learner, self._allocate())
+
+    def _allocate(self) -> Rollout:
+        return Rollout.allocate(
+            self.learner.policy,
+            self.pool.observation_space,
+            self.config.ppo.n_steps,
+            self.pool.num_envs,
+            masks=self.collector.carry.masks is not None,
+            bptt=self.config.net.bptt,
+        )
+
+    def tell_start(self, run_dir: Path | None) -> None:
+        """Everything is built."""
+        overlap = {True: "overlap=on", False: "overlap=off", None: "overlap=auto: will be measured"}[self._overlaps]
+        self._heard.on_start(
+            facts.Started(
+                config=self.config,
+                run_dir=run_dir,
+                pool=self.pool,
+                step=self.step,
+                workers=self.pool.workers,
+                threads=self._threads.value,
+                device=self._device,
+                parameters=len(self.learner.weights),
+                because=(*self._because, overlap),
+            )
+        )
+
+    def cycle(self) -> None:
+        """Take a rollout, learn from it, tell of both."""
+        watch = Stopwatch(self.pool.worker_pids)
+        rollout = self.feed.take()
+        watch.lap()
+        size = rollout.steps * rollout.slots
+        progress = min(1.0, self.step / self.config.timesteps)
+        self.progress.step += size
+        self._tell_rollout(rollout)
+        if self.step < self.config.timesteps:
+            self.feed.ahead()
+        begun = time.perf_counter()
+        self._losses = self.learner.learn(rollout, progress)
+        learned_s = time.perf_counter() - begun
+        self.feed.settle()
+        self._cycles += 1
+        self._tell_update(rollout, learned_s)
+        if self._overlaps is None and self._cycles >= MEASURED:
+            self._choose_overlap(watch, rollout.seconds, learned_s)
+
+    def _tell_rollout(self, rollout: Rollout) -> None:
+        now = time.perf_counter()
+        before = self.step - rollout.steps * rollout.slots
+        for ended in rollout.episodes:
+            self.progress.episodes += 1
+            self.progress.returns.append(ended.total)
+            self._heard.on_episode(
+                facts.Episode(
+                    slot=ended.slot,
+                    step=before + (ended.row + 1) * rollout.slots,
+                    total=ended.total,
+                    length=ended.length,
+                    seconds=now - self._begun_s,
+                    took_s=ended.took_s,
+                )
+            )
+        self._heard.on_rollout(
+            facts.Rollout(
+                step=self.step,
+                seconds=rollout.seconds,
+                steps_per_s=rollout.steps * rollout.slots / max(now - self._told_s, 1e-9),
+                version=rollout.version,
+                valid_share=float(rollout.valid.mean()),
+                learned_share=float(rollout.learned.mean()),
+                mean_return=self.progress.mean_return,
+                episodes=self.progress.episodes,
+            )
+        )
+        self._cycle_s, self._told_s = now - self._told_s, now
+        self._inbox.look()
+
+    def _tell_update(self, rollout: Rollout, learned_s: float) -> None:
+        cycle_s = max(self._cycle_s, learned_s, rollout.seconds)
+        self._heard.on_update(
+            facts.Update(
+                step=self.step,
+                version=self.learner.version,
+                lag=self.learner.version - 1 - rollout.version,
+                seconds=learned_s,
+                losses=self._losses,
+                idle_collect=1 - rollout.seconds / cycle_s,
+                idle_learn=1 - learned_s / cycle_s,
+            )
+        )
+        self._inbox.look()
+
+    def _choose_overlap(self, watch: Stopwatch, collect_s: float, learn_s: float) -> None:
+        """Collecting and learning were measured one after the other: is it worth doing both at once?"""
+        steps = int(self._losses["epochs"]) * self.config.ppo.minibatches
+        cycle = choices.Cycle(collect_s, learn_s, watch.all_s(), watch.own_s, steps)
+        choice = choices.choose_overlap(cycle, self._cores)
+        self._overlaps = bool(choice.value)
+        if self._overlaps:
+            self.feed = self._make_feed()
+        self._heard.on_choice(
+            facts.Chosen(name="overlap", value="on" if choice.value else "off", because=choice.because)
+        )
+
+    def _watch(self, batch: Batch) -> None:
+        now, every = time.perf_counter(), self._heard.batch_every_s
+        if every is not None and now - self._seen_s >= every:
+            self._seen_s = now
+            self._heard.on_batch(self.pool, batch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the rest of the run depends on, but for the pool."""
+        return {
+            "weights": self.learner.weights_dict(),
+            "learner": self.learner.state_dict(),
+            "collector": self.collector.state_dict(),
+            "ahead": self.feed.state_dict(),
+            "overlap": self._overlaps,
+            "progress": {
+                "step": self.step,
+                "episodes": self.progress.episodes,
+                "returns": list(self.progress.returns),
+                "cycles": self._cycles,
+            },
+            "spaces": {
+                "observation": spacetree.plain(self.pool.observation_space),
+                "action": spacetree.plain(self.pool.action_space),
+            },
+            "net": as_tree(self.config.net),
+            "clip_actions": self.config.ppo.clip_actions,
+        }
+
+    def result(self, run_dir: Path | None, stopped: bool) -> facts.Result:
+        """What the run ended with."""
+        seconds = time.perf_counter() - self._begun_s
+        return facts.Result(
+            step=self.step,
+            episodes=self.progress.episodes,
+            mean_return=self.progress.mean_return,
+            version=self.learner.version,
+            seconds=seconds,
+            steps_per_s=(self.step - self._begun_step) / max(seconds, 1e-9),
+            weights_sha256=sha256_of(self.learner.weights_dict()),
+            stopped=stopped,
+            run_dir=run_dir,
+            policy=Player(
+                self.learner.policy, self.pool.observation_space, self.pool.action_space, self.collector.normaliser
+            ),
+            losses=self._losses,
+        )
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.feed.close()
+
+
+def _collector_kind(config: PoolConfig) -> type[Collector]:
+    if config.split == 2:
+        return HalvesCollector
+    return Collector if config.ready is None else ReadyCollector
