@@ -12,7 +12,7 @@ from rookery.errors import EmulatorError
 if TYPE_CHECKING:
     from rookery.sims.games.registry import Game
 
-HEADINGS = ("game", "system", "ROM", "emulator", "about")
+HEADINGS = ("game", "title", "system", "ROM", "emulator")
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,13 @@ class Games:
         lacks: dict[str, str] = {}
         lines = [HEADINGS, *rows(GAMES, lacks)]
         widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
-        for line in lines:
+        for line, about in zip(lines, ["", *map(_about, GAMES)], strict=True):
             say("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+            say(f"    {about}" if about else "")
         for system, words in lacks.items():
             say(f"{system}: {words}", "[yellow]missing[/]")
-        say("\nPlay one with `rookery play GAME`; in Python, rookery.Pool('GAME', num_envs=8).")
+        say("")
+        say("Play one with `rookery play GAME`; in Python, rookery.Pool('GAME', num_envs=8).")
         return 0
 
 
@@ -49,5 +51,8 @@ def rows(games: tuple[Game, ...], lacks: dict[str, str]) -> Iterator[tuple[str, 
             core = "missing"
             lacks[game.system] = str(error)
         rom = "your own: rom=FILE" if game.needs_rom else "comes with it"
-        about = f"{game.title}: {game.about}" + (f" ({game.wants})" if game.wants else "")
-        yield game.id, game.system, rom, core, about
+        yield game.id, game.title, game.system, rom, core
+
+
+def _about(game: Game) -> str:
+    return game.about + (f"; needs {game.wants}" if game.wants else "")
