@@ -46,8 +46,8 @@ def test_eight_at_once_are_built_every_time(rom, method):
 
 @pytest.fixture
 def stuck(rom):
-    """As a hasty repair for NumPy 2 makes it: RAM is a copy, and nobody bounds the loop that waits for it to change."""
-    return rookery.EnvSpec("nes_games:play", {"rom": rom, "ram_is_copied": True, "max_skipped_frames": 10**9})
+    """Without our repair: RAM is a copy, and nobody bounds the loop that waits for it to change."""
+    return rookery.EnvSpec("nes_games:hasty", {"rom": rom})
 
 
 def test_a_constructor_that_never_ends_meets_its_deadline_and_the_doctor_shows_the_line(stuck, tmp_path):
