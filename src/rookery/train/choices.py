@@ -12,9 +12,6 @@ SMALL = 4_000_000
 GAIN = 1.15
 """Overlap is switched on if it is expected to be so much faster: below that its lag is not worth it."""
 
-SHORT_STEP_S = 0.004
-"""Gradient steps shorter than this are mostly Python's, which two threads cannot run at once."""
-
 
 @dataclass(frozen=True)
 class Choice:
@@ -32,24 +29,25 @@ class Cycle:
         collect_s: time of collecting.
         learn_s: time of learning.
         cpu_s: processor time of both, all processes together.
-        own_cpu_s: of this, what this process used while it collected.
-        gradient_steps: in the learning.
     """
 
     collect_s: float
     learn_s: float
     cpu_s: float
-    own_cpu_s: float
-    gradient_steps: int
+
+
+def is_small(config: TrainConfig, slots: int, parameters: int, has_image: bool) -> bool:
+    """Whether a gradient step is mostly Python's: then a second thread brings nothing, neither to it nor beside it."""
+    rows = config.ppo.n_steps * slots // config.ppo.minibatches
+    return not has_image and rows * parameters < SMALL
 
 
 def choose_threads(config: TrainConfig, slots: int, parameters: int, has_image: bool, cores: int) -> Choice:
     """Threads of the learner's arithmetic. Depends on no measurement and not on workers, so that bits do not either."""
     if config.threads != "auto":
         return Choice(config.threads, f"threads={config.threads}: as configured")
-    rows = config.ppo.n_steps * slots // config.ppo.minibatches
-    if not has_image and rows * parameters < SMALL:
-        return Choice(1, f"threads=1: {rows} rows of {parameters:,} parameters are too little work for more")
+    if is_small(config, slots, parameters, has_image):
+        return Choice(1, f"threads=1: {parameters:,} parameters are too little work for more")
     if config.overlap == "on":
         return Choice(max(1, cores - 1), f"threads={max(1, cores - 1)}: all cores but one, which collects meanwhile")
     return Choice(cores, f"threads={cores}: workers rest while the learner learns")
@@ -58,12 +56,10 @@ def choose_threads(config: TrainConfig, slots: int, parameters: int, has_image: 
 def choose_overlap(cycle: Cycle, cores: int) -> Choice:
     """Whether collecting and learning at once would pay: 1 or 0."""
     serial = cycle.collect_s + cycle.learn_s
-    python = cycle.own_cpu_s + (cycle.learn_s if cycle.learn_s < SHORT_STEP_S * cycle.gradient_steps else 0.0)
     limits = {
         "collecting": cycle.collect_s,
         "learning": cycle.learn_s,
         f"{cores} cores": cycle.cpu_s / cores,
-        "Python's own lock": python,
     }
     limit = max(limits, key=lambda name: limits[name])
     gain = serial / max(limits[limit], 1e-9)

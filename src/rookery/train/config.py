@@ -6,6 +6,7 @@ line reads these classes to print its help.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -363,8 +364,13 @@ class TrainConfig:
     def env_spec(self) -> EnvSpec:
         """The environment with all its keyword arguments."""
         named = EnvSpec.of(self.env)
-        asked = {"frame_skip": self.frame_skip, "state": None if self.state is None else str(self.state)}
+        asked: dict[str, Any] = {
+            "frame_skip": self.frame_skip,
+            "state": None if self.state is None else str(self.state),
+        }
         given = {key: value for key, value in asked.items() if value is not None}
+        if self.visualize and "render_mode" not in self.env_kwargs and re.search(r"-v\d+$", str(named.env)):
+            given["render_mode"] = "rgb_array"
         twice = sorted(given.keys() & self.env_kwargs.keys())
         if twice:
             raise ConfigError(f"{twice[0]} is given twice: as a setting of the run and in env_kwargs")

@@ -25,9 +25,11 @@ from rookery.train import checkpoint, facts, resume
 from rookery.train.callbacks import Callback, Callbacks
 from rookery.train.config import TrainConfig
 from rookery.train.inbox import Inbox
+from rookery.train.provenance import facts_of_start
 from rookery.train.rundir import RunDir
 from rookery.train.session import Session
 from rookery.train.settings import as_tree
+from rookery.train.sizing import choose_n_envs
 
 
 def run(config: TrainConfig, callbacks: Sequence[Callback] = (), *, sinks: Sequence[Sink] = ()) -> facts.Result:
@@ -45,13 +47,17 @@ def run(config: TrainConfig, callbacks: Sequence[Callback] = (), *, sinks: Seque
     """
     heard = Callbacks(callbacks)
     with ExitStack() as stack:
-        config, device = _sized(config), chosen_device(config.device)
+        device = chosen_device(config.device)
+        config, because = _sized(config)
         place = _open(config, stack)
         found = _found(config, place)
+        if place is not None:
+            place.write_config(plain_config(config))
+            place.write_facts(facts_of_start())
         inbox = Inbox(heard)
         stack.enter_context(_threads_kept())
         pool = stack.enter_context(_pool(config, place, (inbox, *sinks)))
-        session = stack.enter_context(Session(config, pool, heard, inbox, found, device))
+        session = stack.enter_context(Session(config, pool, heard, inbox, found, device, because))
         stop = stack.enter_context(_asked_to_stop())
         return _Run(config, session, heard, place, stop).to_its_end()
 
@@ -114,25 +120,25 @@ class _Run:
 
 def plain_config(config: TrainConfig) -> dict[str, Any]:
     """The configuration as a tree for JSON; an environment that is no name becomes one."""
-    tree: dict[str, Any] = as_tree(dataclasses.replace(config, env=EnvSpec.of(config.env).label))
-    return tree
+    tree = {
+        field.name: as_tree(getattr(config, field.name)) for field in dataclasses.fields(config) if field.name != "env"
+    }
+    return {"env": EnvSpec.of(config.env).label, **tree}
 
 
-def _sized(config: TrainConfig) -> TrainConfig:
+def _sized(config: TrainConfig) -> tuple[TrainConfig, tuple[str, ...]]:
+    """With a number of slots, and why that one if it was chosen here."""
     if config.n_envs != "auto":
-        return config
-    from rookery.train.sizing import choose_n_envs
-
-    return dataclasses.replace(config, n_envs=choose_n_envs(config.env_spec).n_envs)
+        return config, ()
+    sizing = choose_n_envs(config.env_spec)
+    return dataclasses.replace(config, n_envs=sizing.n_envs), (f"n_envs={sizing.n_envs}: {sizing.because}",)
 
 
 def _open(config: TrainConfig, stack: ExitStack) -> RunDir | None:
     if config.run_dir is None:
         return None
     wanted = config.resume or config.resume_previous
-    place = stack.enter_context(RunDir.open(config.run_dir, resume=wanted, force=config.force))
-    place.write_config(dataclasses.replace(config, env=EnvSpec.of(config.env).label))
-    return place
+    return stack.enter_context(RunDir.open(config.run_dir, resume=wanted, force=config.force))
 
 
 def _found(config: TrainConfig, place: RunDir | None) -> checkpoint.Checkpoint | None:

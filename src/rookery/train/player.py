@@ -11,6 +11,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
+from rookery.errors import UsageError
 from rookery.pool.batch import Batch
 from rookery.spec.arrays import split, tree_of
 from rookery.train.config import NetConfig
@@ -72,7 +73,7 @@ class Player:
 
     def begin(self, rows: int, *, greedy: bool, seed: int) -> None:
         """Forget everything; so many slots will be played."""
-        self._rows, self._greedy = rows, greedy
+        self._greedy = greedy
         self._generator = torch.Generator().manual_seed(seed)
         self._state = self.policy.first_state(rows)
 
@@ -102,6 +103,8 @@ class Player:
     def params(self, obs: Any, starts: npt.NDArray[np.bool_] | None = None) -> Tensor:
         """The head's numbers."""
         rows = tuple(np.asarray(value) for _, value in split(self._node, obs))
+        if self._state is not None and len(rows[0]) != len(self._state):
+            raise UsageError(f"{len(rows[0])} rows for a memory of {len(self._state)}: call begin({len(rows[0])}, ...)")
         if self.normaliser is not None:
             rows = self.normaliser.apply(rows)
         leaves = tuple(torch.as_tensor(row).to(kind) for row, kind in zip(rows, self._dtypes, strict=True))

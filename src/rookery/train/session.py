@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -65,6 +66,7 @@ class Session:
         inbox: brings the pool's events.
         found: a checkpoint to go on from.
         device: of the learner.
+        because: why other choices were made before this.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Session:
         inbox: Inbox,
         found: Checkpoint | None,
         device: str = "cpu",
+        because: Sequence[str] = (),
     ) -> None:
         self.config, self.pool, self._heard, self._inbox, self._device = config, pool, heard, inbox, device
         self.learner = Learner(config, pool.observation_space, pool.action_space, pool.num_envs, device)
@@ -84,13 +87,14 @@ class Session:
         kind = _collector_kind(config.pool)
         self.collector = kind(pool, self.learner.policy, stream(config.seed, NOISE), normaliser, watch)
         self.progress = Progress(returns=deque(maxlen=config.log.window))
-        self._overlaps = {"on": True, "off": False, "auto": None}[config.overlap]
         self._cores = host.cores()
-        self._threads = choices.choose_threads(
-            config, pool.num_envs, len(self.learner.weights), self.learner.policy.encoder.has_image, self._cores
-        )
+        self._weight = len(self.learner.weights), self.learner.policy.encoder.has_image
+        self._threads = choices.choose_threads(config, pool.num_envs, *self._weight, self._cores)
         torch.set_num_threads(self._threads.value)
-        self._because = [f"workers={pool.workers}: {pool.workers_because}", self._threads.because]
+        self._overlaps = {"on": True, "off": False, "auto": None}[config.overlap]
+        if config.overlap == "auto" and choices.is_small(config, pool.num_envs, *self._weight):
+            self._overlaps = False  # not measured, so that equal runs stay equal
+        self._because = [*because, f"workers={pool.workers}: {pool.workers_because}", self._threads.because]
         self._seen_s, self._cycles, self._losses = 0.0, 0, dict[str, float]()
         if found is None:
             self._begin()
@@ -151,6 +155,10 @@ class Session:
     def tell_start(self, run_dir: Path | None) -> None:
         """Everything is built."""
         overlap = {True: "overlap=on", False: "overlap=off", None: "overlap=auto: will be measured"}[self._overlaps]
+        if self._overlaps is False and self.config.overlap == "auto" and not self._cycles:
+            overlap = (
+                "overlap=off: steps of so small a network are mostly Python's, which two threads cannot run at once"
+            )
         self._heard.on_start(
             facts.Started(
                 config=self.config,
@@ -169,7 +177,6 @@ class Session:
         """Take a rollout, learn from it, tell of both."""
         watch = Stopwatch(self.pool.worker_pids)
         rollout = self.feed.take()
-        watch.lap()
         size = rollout.steps * rollout.slots
         progress = min(1.0, self.step / self.config.timesteps)
         self.progress.step += size
@@ -233,8 +240,7 @@ class Session:
 
     def _choose_overlap(self, watch: Stopwatch, collect_s: float, learn_s: float) -> None:
         """Collecting and learning were measured one after the other: is it worth doing both at once?"""
-        steps = int(self._losses["epochs"]) * self.config.ppo.minibatches
-        cycle = choices.Cycle(collect_s, learn_s, watch.all_s(), watch.own_s, steps)
+        cycle = choices.Cycle(collect_s, learn_s, watch.all_s())
         choice = choices.choose_overlap(cycle, self._cores)
         self._overlaps = bool(choice.value)
         if self._overlaps:

@@ -8,19 +8,11 @@ from collections.abc import Iterable
 
 
 class Stopwatch:
-    """Runs from when it is made.
-
-    Attributes:
-        own_s: processor time of this process until the lap.
-    """
+    """Runs from when it is made."""
 
     def __init__(self, pids: Iterable[int | None]) -> None:
-        self._own, self.own_s = time.process_time(), 0.0
+        self._own = time.process_time()
         self._workers = {pid: worker_cpu_s(pid) for pid in pids if pid is not None}
-
-    def lap(self) -> None:
-        """Note what this process has used so far."""
-        self.own_s = time.process_time() - self._own
 
     def all_s(self) -> float:
         """Processor time of this process and of those workers that are still there."""
