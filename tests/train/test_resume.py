@@ -1,0 +1,217 @@
+"""A run that was interrupted and resumed ends with the weights of one that was not, to the bit."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from rookery.errors import CheckpointError, ConfigError
+from rookery.train import (
+    Callback,
+    NetConfig,
+    NormaliseConfig,
+    PoolConfig,
+    PpoConfig,
+    TrainConfig,
+    checkpoint,
+    ppo,
+    resume,
+)
+from rookery.train.checkpoint import Checkpoints
+
+STEPS = 16 * 4 * 6
+SMALL = TrainConfig(
+    env="CartPole-v1",
+    timesteps=STEPS,
+    n_envs=4,
+    seed=3,
+    device="cpu",
+    threads=1,
+    overlap="off",
+    checkpoint_every=64,
+    ppo=PpoConfig(n_steps=16, epochs=2, minibatches=2, learning_rate=1e-3),
+    pool=PoolConfig(workers=2),
+)
+
+
+class CutShortError(Exception):
+    """Stands for whatever ends a process."""
+
+
+class Interrupt(Callback):
+    """Ends the run right after the checkpoint of this step."""
+
+    def __init__(self, step):
+        self._step = step
+
+    def on_checkpoint(self, written):
+        if written.step == self._step:
+            raise CutShortError
+
+
+def interrupted(config, at):
+    with pytest.raises(CutShortError):
+        ppo(config, [Interrupt(at)])
+    return ppo(dataclasses.replace(config, resume=True))
+
+
+def varied(**changes):
+    return dataclasses.replace(SMALL, **changes)
+
+
+NORMALISED = NormaliseConfig(obs=True, reward=True)
+CONFIGS = {
+    "cartpole": SMALL,
+    "same step": varied(pool=PoolConfig(workers=2, autoreset="same_step")),
+    "Box actions, normalised": varied(env="Pendulum-v1", normalise=NORMALISED),
+    "everything": varied(
+        env="plays:Tally", normalise=NORMALISED, net=NetConfig(recurrent="lstm", recurrent_size=8, bptt=8)
+    ),
+    "snapshots": varied(env="plays:Saved", pool=PoolConfig(workers=2, snapshot_every=5)),
+    "gru": varied(net=NetConfig(recurrent="gru", recurrent_size=8)),
+    "overlap": varied(overlap="on"),
+    "halves": varied(pool=PoolConfig(workers=2, split=2)),
+    "target KL": varied(ppo=dataclasses.replace(SMALL.ppo, target_kl=1e-4, epochs=4)),
+}
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_a_resumed_run_ends_with_the_same_weights(config, tmp_path):
+    whole = ppo(config)
+    parts = interrupted(dataclasses.replace(config, run_dir=tmp_path / "run"), at=STEPS // 2)
+    assert parts.weights_sha256 == whole.weights_sha256
+    assert (parts.step, parts.episodes, parts.mean_return) == (whole.step, whole.episodes, whole.mean_return)
+
+
+def test_keeping_checkpoints_changes_nothing(tmp_path):
+    kept = ppo(dataclasses.replace(SMALL, run_dir=tmp_path / "run"))
+    assert kept.weights_sha256 == ppo(SMALL).weights_sha256
+    newest = Checkpoints(tmp_path / "run" / "checkpoints").newest()
+    assert checkpoint.weights_sha256(newest) == kept.weights_sha256
+
+
+def test_interrupted_at_every_checkpoint(tmp_path):
+    whole = ppo(SMALL)
+    config = dataclasses.replace(SMALL, run_dir=tmp_path / "run")
+    with pytest.raises(CutShortError):
+        ppo(config, [Interrupt(64)])
+    again = dataclasses.replace(config, resume=True)
+    for step in range(128, STEPS, 64):
+        with pytest.raises(CutShortError):
+            ppo(again, [Interrupt(step)])
+    assert ppo(again).weights_sha256 == whole.weights_sha256
+
+
+def test_workers_may_be_other_in_number_when_a_run_goes_on(tmp_path):
+    config = dataclasses.replace(SMALL, run_dir=tmp_path / "run")
+    with pytest.raises(CutShortError):
+        ppo(config, [Interrupt(192)])
+    result = ppo(dataclasses.replace(config, resume=True, pool=PoolConfig(workers=1)))
+    assert result.weights_sha256 == ppo(SMALL).weights_sha256
+
+
+def test_a_run_that_is_over_stays_as_it_is(tmp_path):
+    config = dataclasses.replace(SMALL, run_dir=tmp_path / "run")
+    first = ppo(config)
+    before = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
+    again = ppo(dataclasses.replace(config, resume=True))
+    assert (again.weights_sha256, again.step) == (first.weights_sha256, first.step)
+    assert sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir()) == before
+
+
+def test_a_run_that_was_ended_before_its_first_checkpoint_begins_again(tmp_path):
+    class AtOnce(Callback):
+        def on_rollout(self, rollout):
+            raise CutShortError
+
+    config = dataclasses.replace(SMALL, run_dir=tmp_path / "run")
+    with pytest.raises(CutShortError):
+        ppo(config, [AtOnce()])
+    assert ppo(dataclasses.replace(config, resume=True)).weights_sha256 == ppo(SMALL).weights_sha256
+
+
+def test_a_damaged_newest_one_is_refused_and_the_one_before_it_used_if_the_user_agrees(tmp_path):
+    config = dataclasses.replace(SMALL, run_dir=tmp_path / "run")
+    with pytest.raises(CutShortError):
+        ppo(config, [Interrupt(256)])
+    kept = Checkpoints(tmp_path / "run" / "checkpoints")
+    newest = kept.newest()
+    newest.write_bytes(newest.read_bytes()[:-100])
+    with pytest.raises(CheckpointError, match=r"step-0*256\.ckpt is truncated.*--resume-previous"):
+        ppo(dataclasses.replace(config, resume=True))
+    result = ppo(dataclasses.replace(config, resume_previous=True))
+    assert result.weights_sha256 == ppo(SMALL).weights_sha256
+    assert [path.name for path in kept.directory.glob("*.damaged")] == [newest.name + ".damaged"]
+
+
+def test_a_run_does_not_go_on_as_another(tmp_path):
+    config = dataclasses.replace(SMALL, run_dir=tmp_path / "run")
+    with pytest.raises(CutShortError):
+        ppo(config, [Interrupt(64)])
+    other = dataclasses.replace(config, resume=True, seed=4, ppo=dataclasses.replace(SMALL.ppo, gamma=0.9))
+    with pytest.raises(ConfigError) as caught:
+        ppo(other)
+    assert "ppo.gamma: 0.99 in the checkpoint, 0.9 now" in str(caught.value)
+    assert "seed: 3 in the checkpoint, 4 now" in str(caught.value)
+    assert "epochs" not in str(caught.value)
+
+
+def test_a_new_run_may_begin_with_the_weights_of_another(tmp_path):
+    first = ppo(dataclasses.replace(SMALL, run_dir=tmp_path / "one", normalise=NORMALISED))
+    newest = Checkpoints(tmp_path / "one" / "checkpoints").newest()
+
+    class Look(Callback):
+        def on_rollout(self, rollout):
+            raise CutShortError
+
+    config = dataclasses.replace(SMALL, run_dir=tmp_path / "two", normalise=NORMALISED, model=newest, seed=9)
+    second = ppo(dataclasses.replace(config, ppo=dataclasses.replace(SMALL.ppo, learning_rate=1e-30)))
+    theirs, ours = first.policy.policy.state_dict(), second.policy.policy.state_dict()
+    assert all(torch.allclose(theirs[name], ours[name]) for name in theirs)
+    assert second.step == STEPS
+
+
+# ---- the two decisions -----------------------------------------------------------------------------------------------
+
+
+def test_nothing_there_is_nothing_to_go_on_from(tmp_path):
+    assert resume.chosen(Checkpoints(tmp_path)) is None
+    assert resume.chosen(Checkpoints(tmp_path), previous=True) is None
+
+
+def test_no_whole_one_is_said(tmp_path):
+    kept = Checkpoints(tmp_path)
+    kept.write({"weights": {}}, step=1, config={}).write_bytes(b"")
+    with pytest.raises(CheckpointError, match=r"none of the checkpoints in .* is whole.*--force"):
+        resume.chosen(kept, previous=True)
+
+
+@pytest.mark.parametrize(
+    ("saved", "now"),
+    [
+        ({"timesteps": 1, "log": {"window": 3}}, {"timesteps": 2, "log": {"window": 4}}),
+        ({"pool": {"workers": 1, "autoreset": "next_step"}}, {"pool": {"workers": None, "autoreset": "next_step"}}),
+        ({"net": {"hidden": [64, 64]}}, {"net": {"hidden": (64, 64)}}),
+        ({"env_kwargs": {}}, {}),
+        ({"seed": 0}, {"seed": 0}),
+    ],
+)
+def test_settings_that_may_differ(saved, now):
+    resume.check_same(saved, now)
+
+
+@pytest.mark.parametrize(
+    ("saved", "now", "words"),
+    [
+        ({"seed": 0}, {"seed": 1}, "seed: 0 in the checkpoint, 1 now"),
+        ({"seed": 0}, {}, "seed: 0 in the checkpoint, None now"),
+        ({"pool": {"split": 1}}, {"pool": {"split": 2}}, "pool.split: 1 in the checkpoint, 2 now"),
+        ({"env_kwargs": {"a": 1}}, {"env_kwargs": {}}, "env_kwargs.a: 1 in the checkpoint, None now"),
+        ({"net": {"hidden": None}}, {"net": {"hidden": (8,)}}, r"net.hidden: None in the checkpoint, \[8\] now"),
+    ],
+)
+def test_settings_that_may_not(saved, now, words):
+    with pytest.raises(ConfigError, match=words):
+        resume.check_same(saved, now)

@@ -1,0 +1,69 @@
+"""A trainer as its user runs it: a program of its own that says where it is, to be killed at any moment.
+
+``python trainee.py RUN_DIR CONFIG_JSON [--resume] [--die-in CALL NUMBER]``: the last lets it kill itself in the
+NUMBER-th call of ``fsync`` or ``replace``, that is: while it writes a checkpoint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import rookery.train.checkpoint  # before os is armed
+from rookery.train import Callback, NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, ppo
+
+SECTIONS = {"ppo": PpoConfig, "net": NetConfig, "pool": PoolConfig, "normalise": NormaliseConfig}
+
+
+class Say(Callback):
+    """One line for every update."""
+
+    def on_start(self, started):
+        print("start", started.step, flush=True)
+
+    def on_update(self, update):
+        print("update", update.step, flush=True)
+
+
+def config_of(plain, **more):
+    """A configuration out of plain values."""
+    return TrainConfig(
+        **{key: SECTIONS[key](**value) if key in SECTIONS else value for key, value in plain.items()}, **more
+    )
+
+
+def arm(call, number):
+    """Die where checkpoints call this function of ``os`` for the ``number``-th time."""
+    true, count = getattr(os, call), 0
+
+    def deadly(*args, **kwargs):
+        nonlocal count
+        if sys._getframe(1).f_code.co_filename == rookery.train.checkpoint.__file__:
+            count += 1
+            if count == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return true(*args, **kwargs)
+
+    setattr(os, call, deadly)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("run_dir", type=Path)
+    parser.add_argument("config", type=json.loads)
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--die-in", nargs=2)
+    args = parser.parse_args()
+    if args.die_in:
+        arm(args.die_in[0], int(args.die_in[1]))
+    resume = args.resume and args.run_dir.exists()
+    result = ppo(config_of(args.config, run_dir=args.run_dir, resume=resume), [Say()])
+    print("end", result.weights_sha256, flush=True)
+
+
+if __name__ == "__main__":
+    main()
