@@ -1,66 +1,34 @@
-"""The cores that tests run on: each kind once, found where a user's would be found."""
+"""Machines for tests: on every core that is installed, or on one kind of it."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from installed import WANTED, TestedCore, core_named
 from tiny_roms import ROMS
 
 from rookery.sims.backends import open_emulator
-from rookery.sims.libretro.cores import found_cores
-
-REQUIRED = os.environ.get("ROOKERY_REQUIRE_CORES") == "1"
-"""In CI a missing core is a failure: a test that is skipped there tests nobody's machine."""
-
-WANTED = {
-    "mgba-new": ("mgba", "gba", False),
-    "mgba-old": ("mgba", "gba", True),
-    "fceumm": ("fceumm", "nes", True),
-    "gambatte": ("gambatte", "gb", True),
-}
-"""Name, machine and whether it comes with stable-retro, whose mGBA is old: states without cartridge and clock."""
-
-
-@dataclass(frozen=True)
-class TestedCore:
-    """A core, and how to get a machine of it."""
-
-    __test__ = False
-    name: str
-    path: Path
-    system: str
-
-
-def tested_core(name: str) -> TestedCore:
-    wanted, system, from_stable_retro = WANTED[name]
-    for core in found_cores():
-        if core.name == wanted and (core.source == "stable-retro") == from_stable_retro:
-            return TestedCore(name, core.path, system)
-    missing = f"{name} is not installed; run .ci/cores and pip install 'rookery[cores]'"
-    raise pytest.fail.Exception(missing) if REQUIRED else pytest.skip.Exception(missing)
 
 
 @pytest.fixture(params=list(WANTED))
 def core(request) -> TestedCore:
-    return tested_core(request.param)
+    return core_named(request.param)
 
 
 @pytest.fixture(params=["mgba-new", "mgba-old"])
 def mgba(request) -> TestedCore:
-    return tested_core(request.param)
+    return core_named(request.param)
 
 
 @pytest.fixture
 def new_mgba() -> TestedCore:
-    return tested_core("mgba-new")
+    return core_named("mgba-new")
 
 
 @pytest.fixture
 def old_mgba() -> TestedCore:
-    return tested_core("mgba-old")
+    return core_named("mgba-old")
 
 
 @pytest.fixture

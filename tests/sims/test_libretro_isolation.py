@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from gazing import play, playing, sight
+from gazing import loaded_copies, play, playing, sight
 from tiny_roms import GBA_HELD, gba_rom
 
 from rookery.sims.backends import open_emulator
@@ -16,12 +16,6 @@ from rookery.sims.emulator import pad_of
 
 INSTANCES = 300 if os.environ.get("ROOKERY_FULL") == "1" else 60
 LEAK_BYTES = 4_000_000
-
-
-def loaded_copies():
-    """Private copies of cores that are mapped into this process."""
-    lines = Path("/proc/self/maps").read_text().splitlines()
-    return {line.split()[4] for line in lines if "rookery-core-" in line}
 
 
 def resident_bytes():

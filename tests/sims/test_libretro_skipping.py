@@ -7,6 +7,7 @@ import random
 
 import pytest
 from gazing import PADS, sight
+from installed import core_named
 
 from rookery.errors import EmulatorError
 from rookery.sims.libretro.skipping import legs, wasted
@@ -84,9 +85,7 @@ def test_undrawn_frames_are_really_left_out(mgba, machine):
 
 @pytest.mark.parametrize("name", ["fceumm", "gambatte"])
 def test_cores_that_cannot_leave_frames_out_draw_them_all(name, machine):
-    from conftest import tested_core
-
-    core = tested_core(name)
+    core = core_named(name)
     one_by_one, in_steps = machine(core), machine(core, frame_skip=4)
     assert not in_steps.abilities.skips_drawing
     for pad in PADS:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
-from pathlib import Path
 
 import numpy as np
 import pytest
+from gazing import loaded_copies
+from installed import core_named
 from tiny_roms import GBA_FRAME, GBA_X
 
 from rookery.errors import ClosedError, EmulatorError
@@ -14,10 +15,6 @@ from rookery.sims.libretro.frontend import Descriptor
 from rookery.sims.libretro.memory import locate
 
 RAM = {"gba": 0x02000000, "nes": 0x0000, "gb": 0xC000}
-
-
-def loaded_copies():
-    return {line.split()[4] for line in Path("/proc/self/maps").read_text().splitlines() if "rookery-core-" in line}
 
 
 def test_a_view_is_live(core, machine):
@@ -88,9 +85,7 @@ def test_mirrors_show_the_same_bytes(mgba, machine):
 
 
 def test_the_whole_ram_of_a_nes_is_one_piece_with_its_mirrors(machine):
-    from conftest import tested_core
-
-    emulator = machine(tested_core("fceumm"))
+    emulator = machine(core_named("fceumm"))
     emulator.advance(30, 0)
     ram = emulator.memory.view(0x0000, 0x800)
     assert ram[0] > 0

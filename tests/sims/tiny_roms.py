@@ -260,7 +260,7 @@ def nes_rom(save=False):
     return b"NES\x1a" + bytes((1, 1, 2 if save else 0)) + bytes(9) + program + bytes(0x2000)
 
 
-def gb_rom(save=False):
+def gb_rom(save=False, color=False):
     """A Game Boy game: the whole screen changes its shade."""
     cpu = Bytes()
     cpu.put(0xF3, 0x31, 0xFE, 0xFF, 0x3E, 0x0A, 0xEA, 0x00, 0x00)  # no interrupts, a stack, the cartridge's memory on
@@ -283,6 +283,7 @@ def gb_rom(save=False):
     rom[0x100:0x104] = b"\x00\xc3\x50\x01"
     rom[0x134:0x138] = b"TINY"
     rom[0x147], rom[0x149] = (0x03, 0x02) if save else (0, 0)
+    rom[0x143] = 0x80 if color else 0
     rom[0x14D] = sum(-byte - 1 for byte in rom[0x134:0x14D]) & 0xFF
     code = cpu.finish()
     rom[0x150 : 0x150 + len(code)] = code

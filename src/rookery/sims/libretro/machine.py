@@ -20,7 +20,7 @@ from rookery.sims.libretro import api, mgba_state, skipping
 from rookery.sims.libretro.frontend import Video
 from rookery.sims.libretro.game import Game
 from rookery.sims.libretro.memory import GBA_CARTRIDGE_SAVE, BusMemory
-from rookery.sims.libretro.picture import picture_in, picture_of
+from rookery.sims.libretro.picture import paint, picture_in, picture_of
 from rookery.sims.systems import buttons_of
 
 MGBA = "mGBA"
@@ -74,40 +74,36 @@ class LibretroEmulator:
         self.frame_skip = frame_skip
         self.frames_per_s = game.timing.frames_per_s
         self._skip = b""
-        self._counter = self._home = 0
         self._loaded: Picture | None = None
         self._drawn: tuple[Video | None, Picture] | None = None
-        self.abilities = self._set_up(game)
+        self.abilities = _abilities(game, system)
+        if game.info.name == MGBA:
+            self._settle(game)
         hidden = (GBA_CARTRIDGE_SAVE,) if self.abilities.cartridge_in_state else ()
         self._bus = BusMemory(game, system, hidden)
         self.memory: Memory = self._bus
 
-    def _set_up(self, game: Game) -> Abilities:
-        """Find out what the core does with this game, and pin its clock before the first frame."""
-        skips = self.identity.system == "gba" and game.frontend.variables.get(SKIP_OPTION) == b"0"
-        if skips:
-            self._home = self.frame_skip - 1
-        _, cartridge_bytes = game.memory(api.MEMORY_SAVE_RAM)
-        if game.info.name != MGBA:
-            has_clocks = self.identity.system in MAY_HAVE_CLOCK
-            return Abilities(skips, False if cartridge_bytes else None, False if has_clocks else None)
-        state = game.save()
-        pinned = mgba_state.with_pinned_clock(state, self.identity.system)
-        if pinned is not state:
-            game.load(pinned)
-        holds = mgba_state.holds_cartridge(state, self.identity.system)
-        return Abilities(skips, holds if cartridge_bytes else None, clock_pinned=pinned is not state)
+    def _settle(self, game: Game) -> None:
+        """Run one frame that never happened, so that every game starts alike.
+
+        Afterwards the clock is pinned, the counter of undrawn frames is where steps want it, and the picture is known:
+        mGBA begins its first one half way down, over whatever was there.
+        """
+        power_on, cartridge = self._pinned(game.save()), self._cartridge(game)
+        if self.abilities.skips_drawing:
+            self._set_skip(game, self.frame_skip - 1)
+        game.run(1)
+        self._restore(game, power_on, cartridge)
+        paint(game, 0)
 
     # ---- running --------------------------------------------------------------------------------------------------
 
     def step(self, pad: int) -> None:
         """Run ``frame_skip`` frames with ``pad`` held; only the last is drawn where the core can leave drawing out."""
         game = self._open_game()
-        if self._counter != self._home:
-            return self.advance(self.frame_skip, pad)
         game.frontend.pad = pad
         self._loaded = None
-        return game.run(self.frame_skip)
+        game.run(self.frame_skip)
 
     def advance(self, frames: int, pad: int) -> None:
         """Run any number of frames with ``pad`` held; the last is drawn, and steps go on from there."""
@@ -118,21 +114,20 @@ class LibretroEmulator:
         self._loaded = None
         if not self.abilities.skips_drawing:
             return game.run(frames)
-        self._bring_counter_within(game, frames)
-        for leg in skipping.legs(self._counter, frames, self.frame_skip):
+        counter = self.frame_skip - 1
+        wasted = skipping.wasted(counter, frames)
+        if wasted:
+            self._run_in_vain(game, wasted)
+        for leg in skipping.legs(counter - wasted, frames, self.frame_skip):
             self._set_skip(game, leg.skip)
             game.run(leg.frames)
-        self._counter = self._home
         return None
 
-    def _bring_counter_within(self, game: Game, frames: int) -> None:
+    def _run_in_vain(self, game: Game, frames: int) -> None:
         """Run frames that never happened: a state does not hold the counter, so that it alone goes on."""
-        wasted = skipping.wasted(self._counter, frames)
-        if wasted:
-            core, cartridge = game.save(), self._cartridge(game)
-            game.run(wasted)
-            self._restore(game, core, cartridge)
-            self._counter -= wasted
+        core, cartridge = game.save(), self._cartridge(game)
+        game.run(frames)
+        self._restore(game, core, cartridge)
 
     def _set_skip(self, game: Game, skip: int) -> None:
         value = b"%d" % skip
@@ -172,12 +167,15 @@ class LibretroEmulator:
         """Be exactly there; EmulatorError if the core refuses."""
         game = self._open_game()
         picture = picture_in(state)
-        core = state.core
+        self._restore(game, self._pinned(state.core), state.cartridge)
         if game.info.name == MGBA:
-            core = mgba_state.with_pinned_clock(core, self.identity.system)
-        self._restore(game, core, state.cartridge)
+            paint(game, picture.pixels)
         game.frontend.pad = state.pad
         self._loaded = picture
+
+    def _pinned(self, core: bytes) -> bytes:
+        """The core's state with a clock that counts frames, if it has one at all."""
+        return mgba_state.with_pinned_clock(core, self.identity.system) if self.abilities.clock_pinned else core
 
     def _cartridge(self, game: Game) -> bytes:
         """The cartridge's save memory where the core's state lacks it or may lack it."""
@@ -207,3 +205,13 @@ class LibretroEmulator:
         if self._game is None:
             raise ClosedError("this emulator is closed; open another one")
         return self._game
+
+
+def _abilities(game: Game, system: str) -> Abilities:
+    """What the core does with this game. mGBA's states say themselves what is in them; other cores are not trusted."""
+    skips = system == "gba" and game.frontend.variables.get(SKIP_OPTION) == b"0"
+    _, cartridge_bytes = game.memory(api.MEMORY_SAVE_RAM)
+    state = game.save() if game.info.name == MGBA else b""
+    has_cartridge = mgba_state.holds_cartridge(state, system) if cartridge_bytes else None
+    has_clock = mgba_state.clock_at(state, system) is not None if system in MAY_HAVE_CLOCK else None
+    return Abilities(skips, has_cartridge, has_clock)

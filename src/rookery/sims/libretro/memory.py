@@ -42,18 +42,17 @@ class Window:
 
     __slots__ = ("__array_interface__", "_game")
 
-    def __init__(self, game: Game, address: int, shape: tuple[int, ...], strides: tuple[int, ...], type_: str) -> None:
+    def __init__(self, game: Game, interface: dict[str, Any]) -> None:
         self._game = game
-        self.__array_interface__ = {
-            "version": 3, "data": (address, True), "shape": shape, "strides": strides, "typestr": type_,
-        }  # fmt: skip
+        self.__array_interface__ = interface
 
 
 def array_of(
-    game: Game, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str
+    game: Game, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, *, writeable: bool = False
 ) -> npt.NDArray[Any]:
-    """A read-only array over the core's own memory."""
-    return np.asarray(Window(game, address, shape, strides, dtype))
+    """An array over the core's own memory."""
+    place = {"data": (address, not writeable), "shape": shape, "strides": strides, "typestr": dtype, "version": 3}
+    return np.asarray(Window(game, place))
 
 
 class BusMemory:

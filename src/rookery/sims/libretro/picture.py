@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from rookery.errors import EmulatorError
 from rookery.sims.emulator import MachineState, Picture, PixelLayout
+from rookery.sims.libretro.frontend import Video
 from rookery.sims.libretro.game import Game
 from rookery.sims.libretro.memory import array_of
 
@@ -18,13 +22,27 @@ NUMBERS: dict[PixelLayout, tuple[str, int]] = {
 def picture_of(game: Game) -> Picture:
     """What the core has drawn last, in its own memory; black before its first frame."""
     layout = game.frontend.layout
-    dtype, numbers = NUMBERS[layout]
     if game.frontend.video is None:
+        dtype, numbers = NUMBERS[layout]
         return Picture(np.zeros(_shape(game.timing.height, game.timing.width, numbers), dtype), layout)
-    address, width, height, pitch = game.frontend.video
+    return Picture(_canvas(game, game.frontend.video, layout), layout)
+
+
+def paint(game: Game, pixels: npt.NDArray[Any] | int) -> None:
+    """Put pixels where the core draws, for what it does not draw over; nothing if they do not fit."""
+    if game.frontend.video is None:
+        return
+    canvas = _canvas(game, game.frontend.video, game.frontend.layout, writeable=True)
+    if isinstance(pixels, int) or (pixels.shape == canvas.shape and pixels.dtype == canvas.dtype):
+        canvas[...] = pixels
+
+
+def _canvas(game: Game, video: Video, layout: PixelLayout, *, writeable: bool = False) -> npt.NDArray[Any]:
+    address, width, height, pitch = video
+    dtype, numbers = NUMBERS[layout]
     size = np.dtype(dtype).itemsize
     strides = (pitch, size) if numbers == 1 else (pitch, numbers * size, size)
-    return Picture(array_of(game, address, _shape(height, width, numbers), strides, dtype), layout)
+    return array_of(game, address, _shape(height, width, numbers), strides, dtype, writeable=writeable)
 
 
 def picture_in(state: MachineState) -> Picture:

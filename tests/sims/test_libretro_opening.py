@@ -1,0 +1,134 @@
+"""Opening a game: the right machine, the right core, and plain words when something is missing or wrong."""
+
+from __future__ import annotations
+
+import glob
+import importlib.util
+from pathlib import Path
+
+import pytest
+from gazing import loaded_copies
+from installed import core_named
+from tiny_roms import gb_rom, gba_rom, nes_rom
+
+from rookery.errors import EmulatorError
+from rookery.sims.backends import best_core, open_emulator
+from rookery.sims.emulator import pad_of
+from rookery.sims.systems import system_of
+from rookery.spec.context import SlotContext, enter_slot
+
+
+@pytest.mark.parametrize(
+    ("rom", "file_name", "system"),
+    [
+        (gba_rom(), "game.gba", "gba"),
+        (gba_rom(), "game.bin", "gba"),
+        (gba_rom(), "misnamed.nes", "gba"),
+        (nes_rom(), "GAME", "nes"),
+        (gb_rom(), "game.zip", "gb"),
+        (gb_rom(color=True), "game", "gbc"),
+        (bytes(1000), "homebrew.NES", "nes"),
+        (bytes(0x100) + b"SEGA GENESIS".ljust(0x200), "game", "genesis"),
+        (bytes(4096), "game.a26", "atari2600"),
+    ],
+)  # fmt: skip
+def test_a_rom_says_which_machine_it_is_for(rom, file_name, system):
+    assert system_of(rom, file_name) == system
+
+
+def test_a_rom_that_says_nothing_needs_a_word():
+    with pytest.raises(EmulatorError, match=r"game\.bin: neither its header nor its name .* system='gba' or"):
+        system_of(bytes(5000), "game.bin")
+
+
+def test_the_best_core_for_a_machine_is_chosen(new_mgba, tmp_path):
+    core_named("fceumm")
+    assert [best_core(system) for system in ("gba", "nes", "gb", "gbc")] == ["mgba", "fceumm", "gambatte", "gambatte"]
+    rom = tmp_path / "game.gba"
+    rom.write_bytes(gba_rom())
+    emulator = open_emulator(rom, frame_skip=4)
+    assert (emulator.identity.core, emulator.identity.system, emulator.frame_skip) == ("mGBA", "gba", 4)
+    assert emulator.identity.version.startswith("0.10")
+    assert emulator.buttons == ("b", "select", "start", "up", "down", "left", "right", "a", "l", "r")
+    assert 59 < emulator.frames_per_s < 60
+    emulator.close()
+
+
+def test_the_pad_reaches_every_core(core, machine):
+    place = {"gba": 0x02000004, "nes": 1, "gb": 0xC001}[core.system]
+    emulator = machine(core)
+    emulator.advance(20, 0)
+    x = emulator.memory.view(place, 2)
+    before = [int(value) for value in x]
+    emulator.advance(5, pad_of("right"))
+    assert int(x[0]) == before[0] + 5
+    emulator.advance(3, pad_of("left"))
+    assert int(x[0]) == before[0] + 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"rom": "nowhere.gba"}, "cannot read the ROM nowhere.gba: No such file"),
+        ({"rom": "empty.gba"}, "empty.gba is empty"),
+        ({"frame_skip": 0}, "frame_skip=0: must be a whole number"),
+        ({"frame_skip": 2.5}, r"frame_skip=2\.5"),
+        ({"system": "ps5"}, "system='ps5' is not known; choose one of gba, gb"),
+        ({"core": "vba"}, r"no core named vba was found .* pip install 'rookery\[cores\]'"),
+        ({"core": "nestopia"}, "apt-get install libretro-nestopia"),
+        ({"core": "/no/such_libretro.so"}, "there is no such file"),
+    ],
+)
+def test_what_cannot_be_opened_is_refused_in_plain_words(arguments, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("game.gba").write_bytes(gba_rom())
+    Path("empty.gba").write_bytes(b"")
+    with pytest.raises(EmulatorError, match=f"(?s){words}"):
+        open_emulator(**{"rom": "game.gba", **arguments})
+
+
+def test_a_missing_core_names_every_way_to_get_it():
+    with pytest.raises(EmulatorError) as refused:
+        open_emulator(__file__, system="gba", core="nestopia")
+    for way in ("pip install 'rookery[cores]'", "apt-get install libretro-nestopia", "ROOKERY_CORES="):
+        assert way in str(refused.value)
+
+
+def test_a_game_that_the_core_refuses_leaves_nothing_behind(mgba, machine, tmp_path):
+    scratch, before = tmp_path / "scratch", loaded_copies()
+    scratch.mkdir()
+    with pytest.raises(EmulatorError, match=r"mGBA .* refuses tiny0\.gba .* gba, gb"):
+        machine(mgba, rom=nes_rom(), scratch=scratch)
+    assert list(scratch.iterdir()) == []
+    assert loaded_copies() == before
+
+
+def test_inside_a_worker_files_go_to_the_slots_scratch(core, machine, tmp_path):
+    scratch = tmp_path / "slot"
+    scratch.mkdir()
+    enter_slot(SlotContext(3, 0, scratch, tmp_path))
+    try:
+        emulator = machine(core)
+    finally:
+        enter_slot(None)
+    assert len(list(scratch.iterdir())) == 1
+    emulator.close()
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["genesis_plus_gx", "picodrive"])
+def test_a_core_that_wants_a_path_gets_a_copy_of_its_own(name, tmp_path):
+    """These also call functions and compare strings that a lesser host does not give them."""
+    core_named("mgba-old")
+    package = importlib.util.find_spec("stable_retro").submodule_search_locations[0]
+    (rom,) = glob.glob(f"{package}/data/*/Airstriker*/rom.md")
+    emulators = [open_emulator(rom, core=name, frame_skip=4, scratch=tmp_path) for _ in range(2)]
+    copies = [copy.read_bytes() for copy in tmp_path.rglob("rom.md")]
+    assert copies == [Path(rom).read_bytes()] * 2
+    for _ in range(40):
+        for emulator in emulators:
+            emulator.step(0)
+    one, other = (emulator.picture().pixels for emulator in emulators)
+    assert one.tobytes() == other.tobytes() != bytes(one.nbytes)
+    for emulator in emulators:
+        emulator.close()
