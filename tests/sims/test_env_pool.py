@@ -1,0 +1,128 @@
+"""Emulated games in a pool: healed from their snapshots to the bit, apart from each other, refused if damaged."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+from tiny_games import actions_for, memory_of, play, rom_file, row, settings, spec
+
+import rookery
+from rookery.errors import WorkerStartError
+from rookery.events import HealFailed, SlotHealed
+from rookery.sims.env import EmulatorEnv
+from rookery.sims.screen import Screen
+from rookery.sims.state_files import write_snapshot
+from rookery.testing import Chaos
+
+CALM = {"start_method": "fork", "backoff_s": 0.0}
+
+
+def rows_of(batch):
+    return [row({key: batch.obs[key][i] for key in batch.obs}, float(batch.reward[i])) for i in range(len(batch.slots))]
+
+
+def test_a_killed_game_comes_back_from_its_snapshot_and_nobody_notices(core, tmp_path):
+    game = spec(core, rom_file(tmp_path, core.system, save=True))
+    actions = np.stack([actions_for(slot, 120) for slot in range(2)], 1)
+    streams, healed = [], []
+    for kills in (0, 4):
+        with rookery.Pool(game, 2, workers=1, snapshot_every=5, **CALM) as pool:
+            stream = rows_of(pool.reset(seed=9))
+            for number, pair in enumerate(actions):
+                if kills and number % 30 == 25:
+                    os.kill(pool.worker_pids[0], signal.SIGKILL)
+                stream += rows_of(pool.step(pair))
+            healed = [event for event in pool.events if isinstance(event, SlotHealed)]
+            assert not [event for event in pool.events if isinstance(event, HealFailed)]
+        streams.append(stream)
+    assert streams[0] == streams[1]
+    assert len(healed) >= 6
+    assert any(event.from_step > 0 for event in healed), "every episode was replayed from its beginning"
+
+
+def test_chaos_finds_no_difference(new_mgba, tmp_path):
+    game = spec(new_mgba, rom_file(tmp_path, "gba", save=True))
+    murders = {"kills": 4, "hangs": 1, "segfaults": 1, "steps": 400}
+    report = Chaos(game, num_envs=4, workers=2, seed=5, start_method="forkserver", snapshot_every=5, **murders).run()
+    assert report.first_difference is None
+    assert not report.cut_rows, report.first_not_healed
+    assert report.murders == report.wanted
+
+
+def test_two_slots_on_one_rom_never_see_each_others_cartridge(core, tmp_path):
+    rom = rom_file(tmp_path, core.system, save=True)
+    rom.with_suffix(".sav").write_bytes(b"\x11" * 0x8000)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    actions = np.stack([actions_for(slot, 100) for slot in range(4)], 1)
+    game = spec(core, rom, sticky=0.0, max_steps=None)
+    with rookery.Pool(game, 4, workers=2, **CALM) as pool:
+        pool.reset(seed=0)
+        together = [(pool.step(four), pool.call("ram"))[1] for four in actions]
+    for slot in range(4):
+        env = EmulatorEnv(**game.kwargs)
+        env.reset(seed=0)
+        alone = [(env.step(action), dict(env.ram))[1] for action in actions[:, slot]]
+        env.close()
+        assert [rams[slot] for rams in together] == alone
+    assert len({repr(rams["held"]) for rams in together[-1]}) > 1, "all cartridges hold the same: nothing was tested"
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+# ---- damaged files --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rom", "told"),
+    [(b"", "empty"), (b"no game at all", "tiny.gba"), (None, "tiny.gba")],
+    ids=["empty", "rubbish", "missing"],
+)
+def test_a_damaged_rom_is_a_start_error_that_names_it(new_mgba, tmp_path, rom, told):
+    path = rom_file(tmp_path, "gba")
+    path.unlink() if rom is None else path.write_bytes(rom)
+    with pytest.raises(WorkerStartError) as refused, rookery.Pool(spec(new_mgba, path), 2, **CALM):
+        pass
+    assert told in str(refused.value)
+
+
+def test_a_damaged_state_is_a_start_error_that_names_it(new_mgba, tmp_path):
+    rom = rom_file(tmp_path, "gba")
+    env = EmulatorEnv(**settings(new_mgba, rom))
+    write_snapshot(tmp_path / "start.rook", env.snapshot())
+    env.close()
+    data = bytearray((tmp_path / "start.rook").read_bytes())
+    data[len(data) // 2] ^= 4
+    (tmp_path / "start.rook").write_bytes(data)
+    game = spec(new_mgba, rom, state=str(tmp_path / "start.rook"), boot=())
+    with pytest.raises(WorkerStartError, match=r"start\.rook: the snapshot is damaged"), rookery.Pool(game, 2, **CALM):
+        pass
+
+
+def test_a_path_in_a_pool_is_relative_to_where_the_program_runs(new_mgba, tmp_path, monkeypatch):
+    rom_file(tmp_path, "gba")
+    monkeypatch.chdir(tmp_path)
+    words = {"core": str(new_mgba.path), "memory": memory_of("gba"), "screen": Screen(stack=1)}
+    game = rookery.EnvSpec("rookery.sims.env:EmulatorEnv", {"rom": "tiny.gba", **words})
+    with rookery.Pool(game, 1, **CALM) as pool:
+        assert pool.reset(seed=0).obs.shape == (1, 1, 84, 84)
+    assert os.listdir(tmp_path) == ["tiny.gba"]
+
+
+def test_slots_of_one_worker_do_not_share_what_terms_remember(new_mgba, tmp_path):
+    game = spec(new_mgba, rom_file(tmp_path, "gba"), sticky=0.0)
+    with rookery.Pool(game, 2, workers=1, **CALM) as pool:
+        pool.reset(seed=0)
+        assert pool.step([1, 1]).reward.tolist() == pytest.approx([0.4 + 1 - 0.01] * 2)
+
+
+def test_rows_in_a_pool_are_those_of_the_environment_alone(new_mgba, tmp_path):
+    game = spec(new_mgba, rom_file(tmp_path, "gba"), max_steps=None)
+    env = EmulatorEnv(**game.kwargs)
+    actions = actions_for(1, 30)
+    with rookery.Pool(game, 1, seed_episodes=False, **CALM) as pool:
+        first = rows_of(pool.reset(seed=7))[0][0]
+        together = [rows_of(pool.step([action]))[0] for action in actions]
+    observation, _ = env.reset(seed=7)
+    assert row(observation)[0] == first
+    assert [(seen, reward) for seen, reward, *_ in play(env, actions)] == together
+    env.close()
