@@ -1,24 +1,43 @@
-"""``rookery demo``: it kills one of its own workers, and says truly whether the run went on."""
+"""``rookery demo``: it trains, kills one of its own workers, and says truly whether the run went on."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
-import numpy as np
+import pytest
 
-from rookery.cli.tale import SLOTS, Tale
+from rookery.cli import demo
+from rookery.cli.tale import Tale, Teller
 from rookery.events import SlotHealed
+from rookery.train.callbacks import StopTraining
 
-VICTIMS = (4, 5, 6, 7)
+VICTIMS = (4, 5)
 
 
-def test_the_demo_kills_a_worker_and_goes_on(rookery):
-    done = rookery("demo", "--seconds", "2")
+def test_the_demo_trains_kills_a_worker_goes_on_and_draws_what_was_learned(rookery, here):
+    done = rookery("demo", "--seconds", "4", "--env", "CartPole-v1")
     assert (done.code, done.err) == (0, "")
-    assert "CartPole-v1: 16 slots, 4 workers" in done.out
-    assert "was killed by SIGKILL: 1 fault seen" in done.out
-    assert re.search(r"its slots 4-7 were back in the same state after .*: [\d,]+ steps? repeated", done.out)
-    assert re.search(r"the other 12 slots made [\d,]+ steps? meanwhile; 0 rows lost", done.out)
-    assert "the run went on" in done.out
+    assert "CartPole-v1: 16 slots" in done.out
+    assert re.search(r"half way, at step [\d,]+, a worker \(pid \d+\) was killed by SIGKILL", done.out)
+    assert re.search(r"its slots [\d-]+ were back in the same state after .*: [\d,]+ steps? repeated", done.out)
+    assert re.search(r"the run went on: [\d,]+ steps after the kill, 0 rows lost", done.out)
+    assert "█" in done.out
+    picture = here / re.search(r"curve: (\S+)", done.out)[1]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert (picture.parent / "progress.csv").exists()
+
+
+def test_where_our_game_cannot_be_played_the_demo_says_why_and_takes_another(monkeypatch, capsys):
+    broken = replace(demo.CARTPOLE, env_kwargs={"core": "none"})
+    monkeypatch.setattr(demo, "ERRAND", broken)
+    assert demo.Demo().chosen() is demo.CARTPOLE
+    said = capsys.readouterr().err
+    assert said.startswith("CartPole-v1 cannot be played here, so the demo trains on CartPole-v1: ")
+    assert "unexpected keyword argument 'core'" in said
+
+
+def test_an_environment_that_starts_is_played():
+    assert demo.reason_not_to_play(demo.CARTPOLE) is None
 
 
 def test_a_demo_without_time_is_a_usage_error(rookery):
@@ -27,47 +46,65 @@ def test_a_demo_without_time_is_a_usage_error(rookery):
     assert "must be greater than zero" in done.err
 
 
-def batch(valid=(), invalid=()):
-    """Rows of some slots: good ones and masked ones."""
-    slots = np.array([*valid, *invalid], np.int64)
-    return SimpleNamespace(slots=slots, valid=np.array([slot in valid for slot in slots], bool))
+def healed(slots, at_s=11.5):
+    return [SlotHealed(slots=(slot,), seconds=0.1, replayed=3, from_step=0, at_s=at_s) for slot in slots]
 
 
 def killed_tale():
-    tale = Tale(VICTIMS)
-    tale.see(batch(valid=range(SLOTS)), 0.0)
-    tale.killed_pid, tale.killed_s, tale.rows_before = 7, 1.0, tale.rows.copy()
+    tale = Tale(victims=VICTIMS, killed_pid=7, killed_at=100, killed_s=11.0, step=100)
+    tale.curve = [(50.0, 1.0), (100.0, 2.0)]
     return tale
 
 
-def healed(slots):
-    return [SlotHealed(slots=(slot,), seconds=0.1, replayed=3, from_step=0) for slot in slots]
+def hear(tale, events):
+    for event in events:
+        tale.hear(event)
 
 
 def test_slots_that_come_back_while_no_row_is_lost_are_a_run_that_went_on():
     tale = killed_tale()
-    tale.see(batch(valid=tale.others), 1.1)
-    tale.hear(healed(VICTIMS[:3]), 1.2)
+    hear(tale, healed(VICTIMS[:1]))
     assert not tale.went_on
-    tale.hear(healed(VICTIMS), 1.5)
-    tale.see(batch(valid=range(SLOTS)), 1.6)
+    hear(tale, healed(VICTIMS))
+    tale.step = 150
     assert tale.went_on
     assert tale.back_s == 0.5
-    assert "the other 12 slots made 12 steps meanwhile; 0 rows lost" in tale.lines()
-    assert "12 steps repeated" in tale.lines()[-3]
+    assert (
+        "its slots 4-5 were back in the same state after 0.50 s: 6 steps repeated, every row compared" in tale.lines()
+    )
+    assert "the run went on: 50 steps after the kill, 0 rows lost" in tale.lines()
 
 
 def test_a_masked_row_is_not_a_run_that_went_on():
     tale = killed_tale()
-    tale.see(batch(valid=[slot for slot in tale.others if slot != 0], invalid=[0]), 1.1)
-    tale.hear(healed(VICTIMS), 1.5)
-    tale.see(batch(valid=range(SLOTS)), 1.6)
+    hear(tale, healed(VICTIMS))
+    tale.step, tale.rows_lost = 150, 0.01
     assert not tale.went_on
-    assert "1 row lost" in tale.lines()[-2]
+    assert "1.00% of the rows were lost" in tale.lines()[-1]
 
 
 def test_slots_that_never_come_back_are_not_a_run_that_went_on():
     tale = killed_tale()
-    tale.see(batch(valid=tale.others), 1.1)
+    tale.step = 150
     assert not tale.went_on
     assert "never came back" in tale.lines()[-1]
+
+
+def test_a_slot_healed_before_the_kill_is_not_one_that_came_back():
+    tale = Tale(victims=VICTIMS)
+    hear(tale, healed(VICTIMS))
+    assert tale.back_s is None
+
+
+def test_the_demo_waits_for_the_killed_slots_but_not_for_ever():
+    now = [0.0]
+    teller = Teller(10.0, clock=lambda: now[0])
+    teller.on_start(SimpleNamespace(pool=SimpleNamespace(workers=1, worker_pids=(None,))))
+    teller.tale = killed_tale()
+    for moment in (5.0, 12.0, 19.0):
+        now[0] = moment
+        teller.on_update(None)
+    now[0] = 20.0
+    with pytest.raises(StopTraining):
+        teller.on_update(None)
+    assert teller.is_over

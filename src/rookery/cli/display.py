@@ -17,17 +17,17 @@ PICTURE_EVERY_S = 0.25
 
 
 class Display(Callback):
-    """Tells a ``ProgressView``. ``visualize`` shows every slot, whatever their number."""
+    """Tells a ``ProgressView``. ``visualize`` shows every slot; ``seconds``: time ends the run, not steps."""
 
-    def __init__(self, view: ProgressView, visualize: bool = False) -> None:
-        self._view = view
+    def __init__(self, view: ProgressView, *, visualize: bool = False, seconds: float | None = None) -> None:
+        self._view, self._seconds = view, seconds
         self._pictures: list[Image | None] = []
         self.batch_every_s = PICTURE_EVERY_S if visualize else None
 
     def on_start(self, started: facts.Started) -> None:
         """Say what is about to happen, and why this way."""
         config = started.config
-        self._view.begin(EnvSpec.of(config.env).label, started.step, config.timesteps)
+        self._view.begin(EnvSpec.of(config.env).label, started.step, config.timesteps, self._seconds)
         if started.step:
             self._view.say(f"goes on at step {started.step:,}")
         for sentence in started.because:

@@ -150,7 +150,6 @@ class Numbers:
     def __init__(self, window: int) -> None:
         self.rollout: facts.Rollout | None = None
         self._began_s = time.monotonic()
-        self._returns: deque[float] = deque(maxlen=window)
         self._lengths: deque[int] = deque(maxlen=window)
         self._by_slot: dict[int, deque[float]] = {}
         self._fresh: set[int] = set()
@@ -160,7 +159,6 @@ class Numbers:
 
     def episode(self, episode: facts.Episode) -> None:
         """Take one."""
-        self._returns.append(episode.total)
         self._lengths.append(episode.length)
         self._by_slot.setdefault(episode.slot, deque(maxlen=self._window)).append(episode.total)
         self._fresh.add(episode.slot)
@@ -184,8 +182,9 @@ class Numbers:
         values = {f"losses/{name}": value for name, value in update.losses.items() if name != "learning_rate"}
         values |= {f"faults/{name}": count for name, count in self._faults.items()}
         values |= self._charts(update) | self._times(update)
-        if self._returns:
-            values["rollout/ep_rew_mean"] = statistics.fmean(self._returns)
+        if (mean := self._mean_return()) is not None:
+            values["rollout/ep_rew_mean"] = mean
+        if self._lengths:
             values["rollout/ep_len_mean"] = statistics.fmean(self._lengths)
         for slot in sorted(self._fresh):
             values[f"rollout/ep_rew_mean_env_{slot}"] = statistics.fmean(self._by_slot[slot])
@@ -202,7 +201,7 @@ class Numbers:
             "seconds": time.monotonic() - self._began_s,
             "steps_per_s": None if rollout is None else rollout.steps_per_s,
             "episodes": None if rollout is None else rollout.episodes,
-            "ep_rew_mean": statistics.fmean(self._returns) if self._returns else None,
+            "ep_rew_mean": self._mean_return(),
             "ep_len_mean": statistics.fmean(self._lengths) if self._lengths else None,
             "idle_collect": update.idle_collect,
             "idle_learn": update.idle_learn,
@@ -211,6 +210,10 @@ class Numbers:
             "valid_share": None if rollout is None else rollout.valid_share,
             **update.losses,
         }
+
+    def _mean_return(self) -> float | None:
+        """The trainer's own: it also knows the episodes before a resume."""
+        return None if self.rollout is None else self.rollout.mean_return
 
     def _charts(self, update: facts.Update) -> dict[str, float]:
         """CleanRL's names."""

@@ -72,9 +72,9 @@ def _list(directory: Path) -> int:
         return 0
     table = Table()
     for heading in ("run", "environment"):
-        table.add_column(heading, no_wrap=True)
+        table.add_column(heading, overflow="fold")
     for heading in ("steps", "return", "best", "steps/s", "faults"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("curve", no_wrap=True)
     for run in found:
         state = " (at work)" if run.is_running else ""
@@ -166,4 +166,4 @@ def _number(value: float | None) -> str:
 def _line(run: RunFacts) -> str:
     from rookery.view.curve import resample, sparkline
 
-    return sparkline(resample(run.curve, 24)) if run.curve else ""
+    return sparkline(resample(run.curve, 12)) if run.curve else ""

@@ -1,119 +1,116 @@
-"""A run in which one worker is killed on purpose, and what every row had to say about it."""
+"""A training run in which one worker is killed on purpose, and what is to be told about it afterwards."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-
-from rookery.events import Sink, SlotHealed
-from rookery.pool.batch import Batch
-from rookery.pool.pool import Pool
+from rookery import events
+from rookery.train import facts
+from rookery.train.callbacks import Callback, StopTraining
+from rookery.view.curve import chart
 from rookery.view.words import plural, seconds_in_words, slots_in_words
 
-ENV, SLOTS, WORKERS, VICTIM = "CartPole-v1", 16, 4, 1
-FIRST_READY = 8
-"""Slots in a batch: the first half that is ready, so that nobody waits for a worker that is away."""
+KILL_AT = 0.5
+"""Share of the time after which the worker is killed."""
 
-TELL_EVERY_S = 0.1
-"""Time between two looks at the display."""
+PATIENCE = 2.0
+"""A run whose killed slots are not back yet goes on, up to so many times its time."""
 
 
 @dataclass
 class Tale:
-    """What was seen of every row, and whether that is what was promised."""
+    """What was seen of the run."""
 
-    victims: tuple[int, ...]
-    faults: int = 0
+    victims: tuple[int, ...] = ()
     killed_pid: int | None = None
+    killed_at: int = 0
     killed_s: float = 0.0
     back_s: float | None = None
     replayed: dict[int, int] = field(default_factory=dict)
-    rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(SLOTS, np.int64))
-    masked: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(SLOTS, np.int64))
-    rows_before: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(SLOTS, np.int64))
-    rows_back: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(SLOTS, np.int64))
-
-    def kill(self, pid: int, now: float) -> None:
-        """Kill a worker the hard way."""
-        self.killed_pid, self.killed_s, self.rows_before = pid, now, self.rows.copy()
-        os.kill(pid, signal.SIGKILL)
-
-    def see(self, batch: Batch, now: float) -> None:
-        """Note one batch."""
-        self.rows[batch.slots] += 1
-        self.masked[batch.slots] += ~batch.valid
-
-    def hear(self, healed: Iterable[SlotHealed], now: float) -> None:
-        """Note which slots were brought back, and by how many repeated steps."""
-        self.replayed = {event.slots[0]: event.replayed for event in healed}
-        if self.back_s is None and self.replayed.keys() >= set(self.victims):
-            self.back_s, self.rows_back = now - self.killed_s, self.rows.copy()
-
-    @property
-    def others(self) -> list[int]:
-        """The slots that must not notice anything."""
-        return [slot for slot in range(SLOTS) if slot not in self.victims]
+    rows_lost: float = 0.0
+    step: int = 0
+    episodes: list[tuple[float, float]] = field(default_factory=list)
+    curve: list[tuple[float, float]] = field(default_factory=list)
 
     @property
     def went_on(self) -> bool:
-        """The killed slots came back, nobody lost a row, and everybody has stepped since."""
-        return self.back_s is not None and not self.masked.any() and bool((self.rows > self.rows_before).all())
+        """The killed slots came back, no row was lost, and the run made steps since."""
+        return self.back_s is not None and not self.rows_lost and self.step > self.killed_at
+
+    def hear(self, event: events.Event) -> None:
+        """Note which of the killed slots were brought back, and by how many repeated steps."""
+        if self.killed_pid is not None and isinstance(event, events.SlotHealed):
+            self.replayed[event.slots[0]] = event.replayed
+            if self.back_s is None and self.replayed.keys() >= set(self.victims):
+                self.back_s = event.at_s - self.killed_s
 
     def lines(self) -> list[str]:
-        """The end of the story."""
-        seen = plural(self.faults, "fault")
-        lines = [
-            f"{self.rows.sum():,} steps of {SLOTS} {ENV} environments in {WORKERS} workers",
-            f"half way, worker {VICTIM} (pid {self.killed_pid}) was killed by SIGKILL: {seen} seen",
-        ]
+        """The story: the curve, the murder, and whether anybody noticed."""
+        lines = ["", "mean return of the last episodes, over steps:", *chart(self.curve), ""]
+        if self.curve:
+            lines.append(f"mean return {self.curve[0][1]:,.2f} at first, {self.curve[-1][1]:,.2f} at last")
+        if self.killed_pid is None:
+            return [*lines, "the time was too short to kill a worker"]
+        where = slots_in_words(self.victims)
+        lines.append(f"half way, at step {self.killed_at:,}, a worker (pid {self.killed_pid}) was killed by SIGKILL")
         if self.back_s is None:
-            return [*lines, f"{slots_in_words(self.victims)} never came back; see `rookery doctor`"]
-        return [*lines, *self._recovery(self.back_s), self._verdict()]
-
-    def _recovery(self, back_s: float) -> list[str]:
+            return [*lines, f"{where} never came back; see `rookery doctor`"]
         repeated = plural(sum(self.replayed.values()), "step")
-        made = plural(int((self.rows_back - self.rows_before)[self.others].sum()), "step")
-        lost = plural(int(self.masked.sum()), "row")
-        return [
-            f"its {slots_in_words(self.victims)} were back in the same state after {seconds_in_words(back_s)}: "
-            f"{repeated} repeated, every row compared",
-            f"the other {len(self.others)} slots made {made} meanwhile; {lost} lost",
-        ]
+        back = seconds_in_words(self.back_s)
+        lines.append(f"its {where} were back in the same state after {back}: {repeated} repeated, every row compared")
+        return [*lines, self._verdict()]
 
     def _verdict(self) -> str:
         if not self.went_on:
-            return "rows were lost, which should not happen; see `rookery doctor`"
-        return f"the run went on: {plural(int((self.rows - self.rows_before).sum()), 'step')} after the kill"
+            return f"{self.rows_lost:.2%} of the rows were lost, which should not happen; see `rookery doctor`"
+        return f"the run went on: {self.step - self.killed_at:,} steps after the kill, 0 rows lost"
 
 
-def open_pool(sink: Sink) -> Pool:
-    """The pool of the demonstration."""
-    return Pool(ENV, SLOTS, workers=WORKERS, groups=1, batch_size=FIRST_READY, sinks=[sink])
+class Teller(Callback):
+    """Kills a worker half way, ends the run when the time is over, and notes what happened."""
 
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.tale, self.is_over = Tale(), False
+        self._seconds, self._clock = seconds, clock
 
-def play(pool: Pool, seconds: float, update: Callable[..., None]) -> Tale:
-    """A random policy until the time is over; the kill comes at half time."""
-    rng, tale = np.random.default_rng(0), Tale(pool.slots_of(VICTIM))
-    pool.reset(seed=0)
-    pool.send(rng.integers(0, 2, SLOTS))
-    began = now = told = time.monotonic()
-    while now - began < seconds or (tale.back_s is None and now - began < 2 * seconds):
-        batch = pool.recv()
-        now = time.monotonic()
-        tale.see(batch, now)
-        pool.send(rng.integers(0, 2, len(batch)), batch.slots)
-        if tale.killed_pid is None and now - began >= seconds / 2 and (pid := pool.worker_pids[VICTIM]) is not None:
-            tale.kill(pid, now)
-        if tale.killed_pid is not None and tale.back_s is None:
-            tale.hear((event for event in pool.events if isinstance(event, SlotHealed)), now)
-        if now - told >= TELL_EVERY_S:
-            told = now
-            update(int(tale.rows.sum()), None, pool.metrics().as_dicts(), eta_s=max(0.0, began + seconds - now))
-    tale.faults = pool.metrics().faults
-    return tale
+    def on_start(self, started: facts.Started) -> None:
+        """The clock runs from here."""
+        self._pool, self._began = started.pool, self._clock()
+
+    def on_episode(self, episode: facts.Episode) -> None:
+        """A dot of the curve."""
+        self.tale.episodes.append((episode.step, episode.total))
+
+    def on_rollout(self, rollout: facts.Rollout) -> None:
+        """A point of the curve."""
+        self.tale.step = rollout.step
+        self.tale.rows_lost = max(self.tale.rows_lost, 1 - rollout.valid_share)
+        if rollout.mean_return is not None:
+            self.tale.curve.append((rollout.step, rollout.mean_return))
+
+    def on_event(self, event: events.Event) -> None:
+        """The killed slots come back."""
+        self.tale.hear(event)
+
+    def on_update(self, update: facts.Update) -> None:
+        """Is it time?"""
+        passed = self._clock() - self._began
+        if self.tale.killed_pid is None and passed >= KILL_AT * self._seconds:
+            self._kill()
+        elif passed >= self._seconds and (self.tale.went_on or passed >= PATIENCE * self._seconds):
+            self.is_over = True
+            raise StopTraining
+
+    def _kill(self) -> None:
+        worker = self._pool.workers - 1
+        pid = self._pool.worker_pids[worker]
+        if pid is None:
+            return
+        tale = self.tale
+        tale.victims, tale.killed_pid, tale.killed_at = self._pool.slots_of(worker), pid, tale.step
+        tale.killed_s = self._clock()
+        os.kill(pid, signal.SIGKILL)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from rookery.train.facts import Result
     from rookery.train.settings import Setting
 
+INTERRUPTED = 130
+"""What shells expect of a program ended by Ctrl-C."""
+
 Given: Any = flags_of(TrainConfig, without=("env",))
 
 
@@ -56,7 +59,7 @@ class Train:
         result = train(config)
         for line in summary(result):
             print(line)
-        return 0
+        return INTERRUPTED if result.stopped else 0
 
     def settings(self) -> TrainConfig:
         """The configuration that was asked for.
@@ -134,5 +137,8 @@ def summary(result: Result) -> list[str]:
         f"weights sha256: {result.weights_sha256}",
     ]
     if result.run_dir is not None:
-        lines.append(f"run: {result.run_dir}   (play it: rookery test {result.run_dir})")
+        next_ = (
+            f"go on: rookery train --run-dir {result.run_dir} --resume" if result.stopped else "play it: rookery test"
+        )
+        lines.append(f"run: {result.run_dir}   ({next_ if result.stopped else f'{next_} {result.run_dir}'})")
     return lines

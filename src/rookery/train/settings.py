@@ -194,7 +194,9 @@ def _complete(cls: type, section: str, values: Mapping[str, Any]) -> None:
         needed = field.init and field.default is MISSING and field.default_factory is MISSING
         if needed and field.name not in values:
             name = f"{section}{field.name}"
-            raise ConfigError(f"{name} is not said: write `{name}: ...` in the --config file or give it as a flag")
+            raise ConfigError(
+                f"{name} is not said: write `{name}: ...` in the --config file, or say it on the command line"
+            )
 
 
 def _placed(message: str, section: str, chosen: Mapping[str, Setting]) -> str:

@@ -64,10 +64,10 @@ class ProgressView:
         with self._lock:
             self._face.show(self.board, self._clock(), line)
 
-    def begin(self, name: str, step: int, total: int) -> None:
-        """The run is up, at ``step`` of ``total``."""
+    def begin(self, name: str, step: int, total: int, seconds: float | None = None) -> None:
+        """The run is up, at ``step`` of ``total``; or it ends after ``seconds``, whatever its steps."""
         with self._lock:
-            self.board.begin(self._clock(), name, step, total)
+            self.board.begin(self._clock(), name, step, total, seconds)
 
     def episode(self, total: float) -> None:
         """An episode ended."""
@@ -108,11 +108,11 @@ class ProgressView:
 
 def status_line(board: TrainBoard) -> str:
     """Everything in one line."""
-    parts = [f"{board.step:,} of {board.total:,} steps, {board.steps_per_s:,.0f}/s", _returns(board)]
+    parts = [f"{_steps(board)}, {board.steps_per_s:,.0f}/s", _returns(board)]
     if board.idle:
         parts.append(_idle(board))
     parts.append(_faults(board))
-    if board.seconds_left is not None and board.step < board.total:
+    if board.seconds_left:
         parts.append(f"{clock_time(board.seconds_left)} left")
     return " | ".join(parts)
 
@@ -121,6 +121,10 @@ def clock_time(seconds: float) -> str:
     """``1:05``, ``2:00:07``."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+
+
+def _steps(board: TrainBoard) -> str:
+    return f"{board.step:,} steps" if board.ends_s is not None else f"{board.step:,} of {board.total:,} steps"
 
 
 def _returns(board: TrainBoard) -> str:
@@ -235,8 +239,8 @@ def picture(board: TrainBoard, now: float, news: Sequence[str]) -> Any:
 
     left = "" if board.seconds_left is None else f"   {clock_time(board.seconds_left)} left"
     rows: list[Any] = [
-        Text(f"{board.step:,} of {board.total:,} steps   {board.steps_per_s:,.0f} steps/s{left}"),
-        ProgressBar(total=max(board.total, 1), completed=min(board.step, board.total)),
+        Text(f"{_steps(board)}   {board.steps_per_s:,.0f} steps/s{left}"),
+        ProgressBar(total=1.0, completed=board.share_done),
         _slots(board),
         Text(_returns(board)),
     ]

@@ -24,12 +24,15 @@ CURVE_POINTS = 60
 class TrainBoard:
     """The present state of a run, one fact at a time.
 
-    ``total`` are the steps of the whole run, ``begun_at`` the step this process began with.
+    ``total`` are the steps of the whole run, ``begun_at`` the step this process began with; ``ends_s`` is the time at
+    which it ends where time ends it.
     """
 
     name: str = ""
     total: int = 0
     begun_at: int = 0
+    begun_s: float = 0.0
+    ends_s: float | None = None
     step: int = 0
     version: int = 0
     episodes: int = 0
@@ -53,9 +56,10 @@ class TrainBoard:
         elif isinstance(event, HealFailed):
             self.cut += len(event.slots)
 
-    def begin(self, now_s: float, name: str, step: int, total: int) -> None:
+    def begin(self, now_s: float, name: str, step: int, total: int, seconds: float | None = None) -> None:
         """The run is up."""
-        self.name, self.begun_at, self.step, self.total = name, step, step, total
+        self.name, self.begun_at, self.step, self.total, self.begun_s = name, step, step, total, now_s
+        self.ends_s = None if seconds is None else now_s + seconds
         self._pace = deque([(now_s, step)])
 
     def episode(self, total: float) -> None:
@@ -86,9 +90,18 @@ class TrainBoard:
 
     @property
     def seconds_left(self) -> float | None:
-        """When it will be done at this speed."""
+        """When it will be done at this speed, or when its time is over."""
+        if self.ends_s is not None:
+            return max(0.0, self.ends_s - (self._pace[-1][0] if self._pace else self.begun_s))
         rate = self.steps_per_s
         return max(0, self.total - self.step) / rate if rate > 0 else None
+
+    @property
+    def share_done(self) -> float:
+        """Between 0 and 1, by steps or by time."""
+        if self.ends_s is None:
+            return min(1.0, self.step / max(self.total, 1))
+        return min(1.0, 1 - (self.seconds_left or 0.0) / max(self.ends_s - self.begun_s, 1e-9))
 
     def slot_states(self) -> list[str]:
         """Each slot's state, in the order of the slots."""
