@@ -55,21 +55,21 @@ class Player:
     def __init__(self, slot: GameSlot, out: Path, recorder: Recorder | None = None) -> None:
         self._slot, self._out, self._recorder = slot, out, recorder
         self._saved: bytes | None = None
-        self._asked = 0
         self.paused = self.fast = self.over = False
         self.line = HELP[1]
         self.states: list[Path] = []
         self.frames = 0
 
-    def obey(self, command: str) -> None:
-        """Do what a key asks for."""
-        getattr(self, f"_{command}")()
+    def obey(self, command: str, held: tuple[str, ...]) -> None:
+        """Do what a key asks for, at once."""
+        if command == "advance":
+            self._advance(held)
+        else:
+            getattr(self, f"_{command}")()
 
     def run(self, frames: int, held: tuple[str, ...]) -> None:
-        """Some frames with these buttons held; while paused, as many as were asked for one by one."""
-        wanted = self._asked if self.paused else frames * (FAST if self.fast else 1)
-        self._asked = 0
-        for _ in range(wanted):
+        """Some frames with these buttons held; none while paused."""
+        for _ in range(0 if self.paused else frames * (FAST if self.fast else 1)):
             self._frame(held)
 
     def _frame(self, held: tuple[str, ...]) -> None:
@@ -107,10 +107,10 @@ class Player:
         self.paused = not self.paused
         self.line = "paused: . for one frame, p to go on" if self.paused else HELP[1]
 
-    def _advance(self) -> None:
+    def _advance(self, held: tuple[str, ...]) -> None:
         self.paused = True
-        self._asked += 1
-        self.line = f"frame {self.frames + self._asked}: . for the next, p to go on"
+        self._frame(held)
+        self.line = f"frame {self.frames}: . for the next, p to go on"
 
     def _fast(self) -> None:
         self.fast = not self.fast
@@ -133,7 +133,7 @@ def play(player: Player, face: Face, clock: Clock, frames_per_s: float) -> None:
         now = clock.now_ns()
         if now < due:
             for command in face.commands((due - now) / _S):
-                player.obey(command)
+                player.obey(command, face.held())
             continue
         due = max(due + each * ns_per_frame, now - MOST_BEHIND_NS)
         player.run(each, face.held())

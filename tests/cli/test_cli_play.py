@@ -1,0 +1,223 @@
+"""``rookery play`` in a real terminal: keys are typed into a pty, and what comes out is what a person would see."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+
+from rookery.sims.games import lantern
+from rookery.sims.games.lantern import MODES
+
+RIGHT, ENTER = b"\x1b[C", b"\r"
+PATIENCE_S = 40
+HALF_BLOCK = "\N{UPPER HALF BLOCK}".encode()
+
+
+class Typist:
+    """Somebody at a terminal of 100 by 40 cells."""
+
+    def __init__(self, directory, *args):
+        self._master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+        self.before = termios.tcgetattr(self.slave)
+        self.seen = b""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "rookery", "play", *args],
+            stdin=self.slave, stdout=self.slave, stderr=self.slave, cwd=directory, start_new_session=True,
+            env={**os.environ, "COLORTERM": "truecolor"}, preexec_fn=self._take_the_terminal,
+        )  # fmt: skip
+
+    @staticmethod
+    def _take_the_terminal():
+        """Without a terminal of its own, Ctrl-C would be a mere key."""
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    def type(self, keys):
+        os.write(self._master, keys)
+
+    def wait_for(self, pattern):
+        """Read until this is seen behind what was waited for last."""
+        end = time.monotonic() + PATIENCE_S
+        while not (match := re.search(pattern, self.seen)):
+            assert time.monotonic() < end, f"{pattern!r} never came; seen: {self.words()[-1000:]}"
+            self._look(0.1)
+        self.seen = self.seen[match.end() :]
+        return match
+
+    def _look(self, wait_s):
+        ready, _, _ = select.select([self._master], [], [], wait_s)
+        if ready:
+            self.seen += os.read(self._master, 1 << 16)
+
+    def words(self):
+        return re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", self.seen).replace(HALF_BLOCK, b"").decode(errors="replace")
+
+    def code(self):
+        """How it ended; what it still wrote is read, or it could not end."""
+        end = time.monotonic() + PATIENCE_S
+        while self._process.poll() is None:
+            assert time.monotonic() < end, f"it does not end; seen: {self.words()[-1000:]}"
+            self._look(0.1)
+        while select.select([self._master], [], [], 0)[0]:
+            self._look(0)
+        return self._process.returncode
+
+    def close(self):
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._master)
+        os.close(self.slave)
+
+
+@pytest.fixture
+def play(tmp_path):
+    typists = []
+
+    def begin(*args, plays=True):
+        typists.append(Typist(tmp_path, *args))
+        if plays:
+            typists[-1].wait_for(HALF_BLOCK)
+        return typists[-1]
+
+    yield begin
+    for typist in typists:
+        typist.close()
+
+
+def saved_in(path):
+    """What the game's memory holds where a state begins."""
+    env = lantern.make(state=path)
+    ram = dict(env.ram)
+    env.close()
+    return ram
+
+
+def test_a_game_is_played_saved_and_left_with_the_terminal_as_it_was(play, tmp_path):
+    typist = play("rookery/Lantern-v0", "--out", "night.rook")
+    typist.type(ENTER + b"1")
+    typist.wait_for(rb"saved night.rook")
+    places = []
+    for number in range(2, 30):
+        typist.type(RIGHT + b"1")
+        typist.wait_for(rb"saved night-%d.rook" % number)
+        now = saved_in(tmp_path / f"night-{number}.rook")
+        places += [now["x"]] if now["mode"] == MODES.index("play") else []
+        if places and places[-1] > places[0]:
+            break
+    assert places[-1] > places[0], "START began the game, and the arrow walks"
+    typist.type(b"q")
+    assert typist.code() == 0
+    assert b"\x1b[?1049l" in typist.seen, "the screen that was there before comes back"
+    assert termios.tcgetattr(typist.slave) == typist.before
+    assert "begin episodes there with state='night.rook'" in typist.words()
+
+
+def test_a_state_is_loaded_again_and_frames_go_one_by_one(play, tmp_path):
+    typist = play("rookery/Lantern-v0", "--out", "night.rook")
+    typist.type(b"p")
+    typist.wait_for(rb"paused")
+    typist.type(b"2")
+    typist.wait_for(rb"nothing saved yet")
+    typist.type(b"1")
+    typist.wait_for(rb"saved night.rook")
+    typist.type(b"..")
+    first = int(typist.wait_for(rb"frame (\d+): \. for the next")[1])
+    typist.type(b"1")
+    typist.wait_for(rb"saved night-2.rook")
+    assert (tmp_path / "night.rook").read_bytes() != (tmp_path / "night-2.rook").read_bytes()
+    typist.type(b"2")
+    typist.wait_for(rb"back at the saved moment")
+    typist.type(b".")
+    assert int(typist.wait_for(rb"frame (\d+): \. for the next")[1]) > first
+    typist.type(b"fh")
+    typist.wait_for(rb"arrows: move")
+    typist.type(b"q")
+    assert typist.code() == 0
+
+
+def test_a_state_is_where_the_next_play_begins(play, tmp_path):
+    first = play("rookery/Lantern-v0", "--out", "night.rook")
+    first.type(ENTER + b"p")
+    first.wait_for(rb"paused")
+    first.type(b"1q")
+    assert first.code() == 0
+    began = saved_in(tmp_path / "night.rook")
+    second = play("rookery/Lantern-v0", "--state", "night.rook", "--out", "again.rook")
+    second.type(b"p1q")
+    assert second.code() == 0
+    assert saved_in(tmp_path / "again.rook")["mode"] == began["mode"]
+
+
+def test_ctrl_c_leaves_the_terminal_as_it_was(play):
+    typist = play("rookery/Lantern-v0")
+    typist.type(b"\x03")
+    assert typist.code() == 130
+    assert termios.tcgetattr(typist.slave) == typist.before
+    assert b"\x1b[?25h" in typist.seen, "the cursor comes back"
+
+
+def test_what_is_played_can_be_recorded_and_replayed(play, tmp_path, rookery):
+    typist = play("rookery/Lantern-v0", "--movie", "played.movie")
+    typist.type(ENTER + RIGHT + b"2")
+    typist.wait_for(rb"a movie is being recorded and cannot go back")
+    typist.type(b"q")
+    assert typist.code() == 0
+    assert re.search(r"played.movie: [\d,]+ frames", typist.words())
+    done = rookery("replay", "played.movie")
+    assert (done.code, "all" in done.out, "as recorded" in done.out) == (0, True, True), done.err
+
+
+def test_without_a_terminal_it_says_so(rookery):
+    done = rookery("play", "rookery/Lantern-v0")
+    assert done.code == 2
+    assert "needs a terminal" in done.err
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("Nothing-v0",), "neither a ROM's file nor a game; games: rookery/Errand-v0"),
+        (("rookery/Mario-v0",), "needs your own ROM of Super Mario Bros."),
+        (("rookery/Mario-v0", "--rom", "none.nes"), "--rom none.nes: there is no such file"),
+        (("rookery/Lantern-v0", "--state", "none.rook"), "none.rook"),
+        (("rookery/Lantern-v0", "--movie", "game.py"), "is there already"),
+    ],
+)
+def test_mistakes_are_said_before_the_screen_is_cleared(play, here, args, words):
+    typist = play(*args, plays=False)
+    assert typist.code() in (1, 2)
+    assert words in " ".join(typist.words().split())
+    assert b"\x1b[?1049h" not in typist.seen
+
+
+def test_a_game_in_a_window(rookery, here):
+    (here / "press.py").write_text(
+        "import os, pygame, threading, time\n"
+        "from rookery.cli.main import main\n"
+        "from rookery.cli import window\n"
+        "class Pressed(window.Window):\n"
+        "    shown = 0\n"
+        "    def show(self, image, line):\n"
+        "        super().show(image, line)\n"
+        "        Pressed.shown += 1\n"
+        "        keys = {3: pygame.K_RIGHT, 5: pygame.K_1, 8: pygame.K_q}\n"
+        "        if Pressed.shown in keys:\n"
+        "            pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=keys[Pressed.shown]))\n"
+        "window.Window = Pressed\n"
+        "raise SystemExit(main(['play', 'rookery/Lantern-v0', '--window', '--out', 'seen.rook']))\n"
+    )
+    environ = {**os.environ, "SDL_VIDEODRIVER": "dummy", "PYGAME_HIDE_SUPPORT_PROMPT": "1"}
+    done = subprocess.run(
+        [sys.executable, "press.py"], cwd=here, env=environ, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert saved_in(here / "seen.rook")["mode"] == MODES.index("title")
