@@ -19,7 +19,7 @@ HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 PROGRAM = struct.Struct("<IIQQQQQQ")
 
 
-def complaint_about(data: bytes) -> str | None:
+def complaint_about(data: bytes | bytearray) -> str | None:
     """Why these bytes cannot be a whole shared library of this machine; None if they may be one."""
     if len(data) < HEADER.size:
         return f"it has only {len(data)} bytes"

@@ -58,7 +58,7 @@ class Game:
     def __init__(self, core: Path, rom: bytes, file_name: str, directory: Path, fixed: Mapping[bytes, bytes]) -> None:
         self.frontend = Frontend(directory, dict(fixed))
         with heap.cleared():
-            self._core = loaded = library.load(core)
+            self._core = loaded = library.load(core, directory)
             self.info = info_of(loaded)
             self._run: Callable[[], None] = loaded.retro_run
             self._start()

@@ -1,8 +1,8 @@
 """Loads a core's file so that nothing is shared with anybody: every instance gets a private copy. Knows no games.
 
 All state of a libretro core is static. Two instances on one file are one machine; on two files they are two. The copy
-is removed as soon as it is loaded: the system keeps it while it is mapped, and nothing stays behind however the process
-ends.
+is removed as soon as it is loaded: the system keeps it while it is mapped. A core that ends the process while it is
+being loaded leaves its copy to whoever removes the directory.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _kept: dict[Path, ctypes.CDLL] = {}
 """Libraries that cores need and that lie beside them; loaded once, for all."""
 
 
-def load(path: Path) -> ctypes.CDLL:
-    """A private instance of the core in ``path``.
+def load(path: Path, place: Path) -> ctypes.CDLL:
+    """A private instance of the core in ``path``; ``place`` is a directory for its copy.
 
     Raises:
         EmulatorError: the file is missing, damaged, or no libretro core.
     """
-    library = _open_copy(path, _whole_file(path))
+    library = _open_copy(path, _whole_file(path), place)
     try:
         declare(library)
         version = library.retro_api_version()
@@ -61,8 +61,8 @@ def _whole_file(path: Path) -> bytes:
     return data
 
 
-def _open_copy(path: Path, data: bytes) -> ctypes.CDLL:
-    descriptor, copy = tempfile.mkstemp(prefix="rookery-core-", suffix=path.suffix)
+def _open_copy(path: Path, data: bytes, place: Path) -> ctypes.CDLL:
+    descriptor, copy = tempfile.mkstemp(prefix="rookery-core-", suffix=path.suffix, dir=place)
     try:
         with open(descriptor, "wb") as file:
             file.write(data)
@@ -80,7 +80,8 @@ def _open(copy: str, path: Path) -> ctypes.CDLL:
             missing = MISSING.match(str(error))
             beside = path.resolve().parent / missing["name"] if missing else None
             if beside is None or beside in _kept or not beside.exists():
-                raise EmulatorError(_refusal(path, str(error).replace(copy, path.name))) from None
+                words = str(error).replace(copy, path.name)
+                raise EmulatorError(_refusal(path, words, os.path.dirname(copy))) from None
             _keep(beside)
     raise EmulatorError(f"{path} needs more than {MOST_DEPENDENCIES} libraries from beside it")
 
@@ -92,7 +93,7 @@ def _keep(path: Path) -> None:
         raise EmulatorError(f"{path}, which a core needs, cannot be loaded: {error}") from None
 
 
-def _refusal(path: Path, error: str) -> str:
+def _refusal(path: Path, error: str, place: str) -> str:
     if "failed to map segment" in error:
-        return f"{path} cannot be run from {tempfile.gettempdir()}: programs are forbidden there; set TMPDIR ({error})"
+        return f"{path} cannot be run from {place}: no program may be run there; set TMPDIR ({error})"
     return f"{path} cannot be loaded: {error}"

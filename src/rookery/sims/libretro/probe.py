@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import signal
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,10 +45,14 @@ class CoreReport:
 def examine(path: Path, timeout_s: float = TIMEOUT_S) -> CoreReport:
     """Have a core looked at; whatever it does, an answer comes within ``timeout_s``."""
     command = [sys.executable, "-m", "rookery.sims.libretro.probe", str(path)]
-    try:
-        ended = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout_s, check=False)
-    except subprocess.TimeoutExpired:
-        return CoreReport(None, None, f"gives no answer within {timeout_s:g} s")
+    with tempfile.TemporaryDirectory(prefix="rookery-probe-") as place:
+        try:
+            ended = subprocess.run(
+                command, capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout_s, check=False,
+                env={**os.environ, "TMPDIR": place},
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return CoreReport(None, None, f"gives no answer within {timeout_s:g} s")
     if ended.returncode < 0:
         return CoreReport(None, None, f"crashes: {signal.Signals(-ended.returncode).name}")
     try:
@@ -64,7 +70,7 @@ def examine(path: Path, timeout_s: float = TIMEOUT_S) -> CoreReport:
 def look_at(path: Path) -> CoreReport:
     """Load a core here and now, then play a blank ROM on it if there is one for it."""
     try:
-        loaded = library.load(path)
+        loaded = library.load(path, Path(tempfile.gettempdir()))
         info = info_of(loaded)
         library.unload(loaded)
     except EmulatorError as error:
