@@ -1,0 +1,119 @@
+"""Workers are killed and stopped while a policy is trained and kept: it ends with the weights of the quiet run."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from rookery.testing.murder import strike
+from rookery.train import Callback, NetConfig, PoolConfig, PpoConfig, TrainConfig, ppo
+
+FULL = os.environ.get("ROOKERY_FULL") == "1"
+NO_LIMIT = 10**6
+LONGEST_S = 0.03
+"""Between an update and a murder: wherever it falls in the next rollout."""
+
+CONFIG = TrainConfig(
+    env="CartPole-v1",
+    timesteps=8 * 32 * (48 if FULL else 24),
+    n_envs=8,
+    seed=1,
+    device="cpu",
+    threads=1,
+    overlap="off",
+    ppo=PpoConfig(n_steps=32, epochs=2, minibatches=2),
+    pool=PoolConfig(workers=2, step_timeout_s=1.0, max_restarts=NO_LIMIT, max_restarts_per_slot=NO_LIMIT),
+)
+CASES = {
+    "kills": (NetConfig(), ["kill"] * 8),
+    "hang": (NetConfig(), ["kill", "hang", "kill", "kill"]),
+    "memory": (NetConfig(recurrent="gru", recurrent_size=8), ["kill"] * 8),
+}
+
+
+class Murders(Callback):
+    """Strikes a worker in the middle of every second rollout, until the plan is done."""
+
+    def __init__(self, plan):
+        self._plan, self._rng, self._turn = list(plan), random.Random(7), threading.Semaphore(0)
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._over = threading.Event()
+        self.delivered, self.valid, self.healed = Counter(), [], 0
+
+    def on_start(self, started):
+        self._pool = started.pool
+        self._thread.start()
+
+    def on_update(self, update):
+        if update.version % 2:
+            self._turn.release()
+
+    def on_rollout(self, rollout):
+        self.valid.append(rollout.valid_share)
+
+    def on_fault(self, event):
+        self.healed += type(event).__name__ == "SlotHealed"
+
+    def on_end(self, result):
+        self._over.set()
+        self._turn.release()
+        self._thread.join()
+
+    def _work(self):
+        for kind in self._plan:
+            self._turn.acquire()
+            while not self._over.wait(LONGEST_S * self._rng.random()):
+                pid = self._rng.choice(self._pool.worker_pids)
+                if pid is not None and strike(pid, kind):
+                    self.delivered[kind] += 1
+                    break
+
+
+@pytest.mark.parametrize(("net", "plan"), CASES.values(), ids=CASES)
+def test_the_weights_are_those_of_the_quiet_run(net, plan, tmp_path):
+    quiet, murders = ppo(replace(CONFIG, net=net)), Murders(plan)
+    wild = ppo(replace(CONFIG, net=net, run_dir=tmp_path / "run", checkpoint_every=256), [murders])
+    assert murders.delivered == Counter(plan)
+    assert murders.healed >= 4 * len(plan), "a worker holds four slots"
+    assert set(murders.valid) == {1.0}
+    assert wild.weights_sha256 == quiet.weights_sha256
+    assert (wild.episodes, wild.mean_return) == (quiet.episodes, quiet.mean_return)
+
+
+class EverySecond(Murders):
+    """One SIGKILL a second and one hang a minute, by the clock."""
+
+    def _work(self):
+        second = 0
+        while not self._over.wait(1.0):
+            second += 1
+            kind = "hang" if second % 60 == 30 else "kill"
+            pid = self._rng.choice(self._pool.worker_pids)
+            self.delivered[kind] += pid is not None and strike(pid, kind)
+
+
+@pytest.mark.skipif(not FULL, reason="takes minutes; ROOKERY_FULL=1 runs it")
+@pytest.mark.timeout(1800)
+def test_one_kill_a_second_and_one_hang_a_minute():
+    config = replace(CONFIG, timesteps=600_000, ppo=PpoConfig())
+    quiet, murders = ppo(config), EverySecond(())
+    wild = ppo(config, [murders])
+    assert murders.delivered["kill"] >= 30
+    assert murders.delivered["hang"] >= 1
+    assert set(murders.valid) == {1.0}
+    assert wild.weights_sha256 == quiet.weights_sha256
+
+
+def test_an_episode_that_cannot_be_healed_is_masked_and_said():
+    """The other half of the promise: where exactness is impossible, the lost rows are counted and not learned from."""
+    config = replace(CONFIG, pool=replace(CONFIG.pool, on_fault="cut"))
+    murders = Murders(["kill"] * 3)
+    result = ppo(config, [murders])
+    assert murders.delivered == {"kill": 3}
+    assert 0.9 < min(murders.valid) < 1.0
+    assert result.step == config.timesteps
