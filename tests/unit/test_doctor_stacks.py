@@ -39,6 +39,15 @@ Current thread 0x00007f0b0808cb80 (most recent call first):
     assert guilty_line(dump) == expected
 
 
+def test_a_hang_inside_our_own_simulators_is_told_as_one_inside_an_installed_package():
+    dump = f"""\
+Current thread 0x00007f0b0808cb80 (most recent call first):
+  File "/home/me/rookery/src/rookery/sims/libretro/game.py", line 90 in run
+  File "/home/me/mygame.py", line 8 in step
+{OURS}"""
+    assert guilty_line(dump).endswith("game.py:90 in run, called from /home/me/mygame.py:8 in step")
+
+
 def test_other_threads_are_not_blamed():
     dump = f"""\
 Thread 0x00007f0b00000000 (most recent call first):
