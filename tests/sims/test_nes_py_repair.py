@@ -10,7 +10,7 @@ from gymnasium.utils.env_checker import check_env
 from nes_games import ACTIONS, play, require_nes_py, runner
 from stand_in_roms import mario_stand_in
 
-from rookery.errors import ConfigError, EmulatorError
+from rookery.errors import ClosedError, ConfigError, EmulatorError
 from rookery.sims import nes
 
 
@@ -135,9 +135,9 @@ def test_after_close_nothing_of_the_machine_can_be_touched(rom):
     env.close()
     env.close()
     assert game.ram is None
-    with pytest.raises(EmulatorError, match="was closed"):
+    with pytest.raises(ClosedError, match="was closed"):
         env.step(0)
-    with pytest.raises(EmulatorError, match="was closed"):
+    with pytest.raises(ClosedError, match="was closed"):
         _ = env.ram
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rookery.errors import EmulatorError
+from rookery.errors import ClosedError, EmulatorError
 from rookery.sims.emulator import BUTTONS, Identity, MachineState, Picture
 from rookery.sims.systems import buttons_of
 
@@ -58,6 +58,8 @@ class CynesEmulator:
     def advance(self, frames: int, pad: int) -> None:
         """Run some frames."""
         nes = self._open()
+        if frames < 1:
+            raise EmulatorError(f"frames={frames!r}: at least one frame must be run")
         self._hold(pad)
         self._screen[...] = nes.step(frames)
         if nes.has_crashed:
@@ -96,7 +98,7 @@ class CynesEmulator:
 
     def _open(self) -> Any:
         if self._nes is None:
-            raise EmulatorError("this emulator was closed; open a new one")
+            raise ClosedError("this emulator was closed; open a new one")
         return self._nes
 
     def _hold(self, pad: int) -> None:
@@ -125,13 +127,15 @@ class CynesMemory:
 
     def view(self, address: int, size: int) -> npt.NDArray[np.uint8]:
         """A live read-only view."""
+        if not self._blocks:
+            raise ClosedError("this emulator was closed; its memory can no longer be looked up")
         for _, start, _, block in self._blocks:
             if start <= address and address + size <= start + len(block):
                 part = block[address - start : address - start + size]
                 part.flags.writeable = False
                 return part
         known = ", ".join(f"{name} {start:#x}..{start + size - 1:#x}" for name, start, size in self.regions())
-        raise EmulatorError(f"{size} bytes at {address:#x} are not mapped; mapped: {known or 'nothing, it was closed'}")
+        raise EmulatorError(f"{size} bytes at {address:#x} are not mapped; mapped: {known}")
 
     def regions(self) -> tuple[tuple[str, int, int], ...]:
         """Name, first address and size of every mapped block."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rookery.errors import EmulatorError
+from rookery.errors import ClosedError, EmulatorError
 from rookery.sims.emulator import BUTTONS, Identity, MachineState, Picture
 from rookery.sims.systems import buttons_of
 
@@ -68,6 +68,8 @@ class MgbaEmulator:
     def advance(self, frames: int, pad: int) -> None:
         """Run some frames; only the last is drawn."""
         core = self._open()
+        if frames < 1:
+            raise EmulatorError(f"frames={frames!r}: at least one frame must be run")
         if pad != self._pad:
             core.setKeys(core, self._bits(pad))
             self._pad = pad
@@ -82,22 +84,20 @@ class MgbaEmulator:
 
     def save(self) -> MachineState:
         """The core's state, and the cartridge's memory, which it lacks."""
-        core = self._open()
-        state = self._ffi.new("uint8_t[]", core.stateSize(core))
-        if not core.saveState(core, state):
-            raise EmulatorError("mGBA could not save its state")
+        self._open()
         pixels = self._shown
-        return MachineState(
-            bytes(self._ffi.buffer(state)), self._cartridge(), pixels.tobytes(), pixels.shape, "rgb888", 0, self._pad
-        )
+        return MachineState(*self._saved(), pixels.tobytes(), pixels.shape, "rgb888", 0, self._pad)
 
     def load(self, state: MachineState) -> None:
         """Be there, with the picture and the cartridge of then."""
         core = self._open()
         self._refuse_foreign(state)
-        if not core.loadState(core, state.core):
-            raise EmulatorError("mGBA refuses this state: it is damaged, or was saved with another ROM or version")
-        self._restore_cartridge(state.cartridge)
+        before = self._saved()
+        try:
+            self._take(state.core, state.cartridge)
+        except EmulatorError:
+            self._take(*before)
+            raise
         core.setKeys(core, self._bits(state.pad))
         self._pad = state.pad
         self._shown[...] = np.frombuffer(state.pixels, np.uint8).reshape(state.shape)
@@ -109,7 +109,7 @@ class MgbaEmulator:
 
     def _open(self) -> Any:
         if self._core is None:
-            raise EmulatorError("this emulator was closed; open a new one")
+            raise ClosedError("this emulator was closed; open a new one")
         return self._core
 
     def _bits(self, pad: int) -> int:
@@ -128,17 +128,24 @@ class MgbaEmulator:
         core.reset(core)
         return core
 
-    def _cartridge(self) -> bytes:
-        copy = self._ffi.new("void **")
-        size = self._core.savedataClone(self._core, copy)
-        if not size:
-            return b""
-        owned = self._ffi.gc(copy[0], self._lib.free)
-        return bytes(self._ffi.buffer(owned, size))
+    def _saved(self) -> tuple[bytes, bytes]:
+        """The core's state and the cartridge's memory."""
+        core, ffi = self._core, self._ffi
+        state, copy = ffi.new("uint8_t[]", core.stateSize(core)), ffi.new("void **")
+        if not core.saveState(core, state):
+            raise EmulatorError("mGBA could not save its state")
+        size = core.savedataClone(core, copy)
+        cartridge = bytes(ffi.buffer(ffi.gc(copy[0], self._lib.free), size)) if size else b""
+        return bytes(ffi.buffer(state)), cartridge
 
-    def _restore_cartridge(self, content: bytes) -> None:
-        if content and not self._core.savedataRestore(self._core, content, len(content), True):
-            raise EmulatorError(f"mGBA refuses the cartridge's memory of {len(content)} bytes")
+    def _take(self, state: bytes, cartridge: bytes) -> None:
+        """The state first: it says what kind of memory the cartridge has."""
+        core = self._core
+        if not core.loadState(core, state):
+            raise EmulatorError("mGBA refuses this state: it is damaged, or was saved with another ROM or version")
+        size = len(self._saved()[1])
+        if len(cartridge) != size or (size and not core.savedataRestore(core, cartridge, size, True)):
+            raise EmulatorError(f"mGBA refuses the cartridge's memory: it has {len(cartridge)} bytes, not {size}")
 
     def _refuse_foreign(self, state: MachineState) -> None:
         size = self._core.stateSize(self._core)
@@ -161,11 +168,13 @@ class MgbaMemory:
 
     def view(self, address: int, size: int) -> npt.NDArray[np.uint8]:
         """A live read-only view."""
+        if not self._blocks:
+            raise ClosedError("this emulator was closed; its memory can no longer be looked up")
         for _, start, block in self._blocks:
             if start <= address and address + size <= start + len(block):
                 return block[address - start : address - start + size]
         known = ", ".join(f"{name} {start:#x}..{start + size - 1:#x}" for name, start, size in self.regions())
-        raise EmulatorError(f"{size} bytes at {address:#x} are not mapped; mapped: {known or 'nothing, it was closed'}")
+        raise EmulatorError(f"{size} bytes at {address:#x} are not mapped; mapped: {known}")
 
     def regions(self) -> tuple[tuple[str, int, int], ...]:
         """Name, first address and size of every mapped block."""
@@ -224,12 +233,13 @@ def _unload(lib: Any, ffi: Any, core: Any) -> None:
 
 
 def _picture_of(ffi: Any, core: Any) -> npt.NDArray[np.uint8]:
-    """Memory for the core to draw into. It must not go before the core does: the array's base holds both."""
+    """Memory for the core to draw into. Whoever runs frames must hold it; the core does not."""
     width, height = ffi.new("unsigned *"), ffi.new("unsigned *")
     core.desiredVideoDimensions(core, width, height)
     pixels: npt.NDArray[np.uint8] = np.zeros((height[0], width[0], 4), np.uint8)
     core.setVideoBuffer(core, ffi.cast("color_t *", pixels.ctypes.data), width[0])
     core.reset(core)
+    pixels[...] = 0  # it was painted white
     return pixels
 
 

@@ -29,7 +29,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from rookery.errors import ConfigError, EmulatorError
+from rookery.errors import ClosedError, ConfigError, EmulatorError
 
 INSTALL = "pip install nes-py (it needs g++)"
 BUTTONS = ("a", "b", "select", "start", "up", "down", "left", "right")
@@ -120,7 +120,7 @@ class NesPyEnv(gymnasium.Env[Screen, Any]):
 
     def _open(self) -> Any:
         if self._game is None:
-            raise EmulatorError("this game was closed; make a new one")
+            raise ClosedError("this game was closed; make a new one")
         return self._game
 
 
