@@ -16,6 +16,8 @@ from rookery.cli.target import env_spec
 from rookery.errors import ConfigError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from rookery.cli.gameslot import GameFile, GameSlot
 
 RANDOM = "random"
@@ -97,6 +99,9 @@ class Record:
         return 0
 
     def _refuse(self) -> None:
+        """What can be seen to be wrong before a worker is started."""
+        from rookery.sims.actions import pad_named
+
         chosen = [self.actions != RANDOM, bool(self.keys), self.inputs_of is not None]
         if sum(chosen) > 1:
             raise ConfigError("--actions, --keys and --inputs-of: give one of them")
@@ -104,6 +109,10 @@ class Record:
             raise ConfigError(f"--steps {self.steps} must be at least 1")
         if self.out.exists():
             raise ConfigError(f"--out {self.out}: is there already; give another name")
+        for name in dict.fromkeys(_script(self.keys)):
+            pad_named(name)
+        if self.actions != RANDOM:
+            _read(Path(self.actions))
 
     def _beginning(self, game: GameFile) -> Beginning:
         from rookery.sims.actions import DIRECTIONS
@@ -145,8 +154,9 @@ class Record:
         if self.keys:
             return (pad_named(name, slot.buttons) for name in _script(self.keys))
         pads = [pad_named(name, slot.buttons) for name in begin.actions]
-        numbers = _drawn(len(pads), self.seed) if self.actions == RANDOM else _read(Path(self.actions), len(pads))
-        return islice((pads[number] for number in numbers), self.steps if self.actions == RANDOM else None)
+        if self.actions == RANDOM:
+            return islice((pads[number] for number in _drawn(len(pads), self.seed)), self.steps)
+        return (pads[number] for number in _chosen(Path(self.actions), len(pads)))
 
 
 def _drawn(choices: int, seed: int) -> Iterator[int]:
@@ -157,16 +167,24 @@ def _drawn(choices: int, seed: int) -> Iterator[int]:
         yield int(rng.integers(choices))
 
 
-def _read(path: Path, choices: int) -> Sequence[int]:
+def _read(path: Path) -> npt.NDArray[Any]:
     import numpy as np
 
     try:
         numbers = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise ConfigError(f"--actions {path}: no .npy file of numbers: {error}") from None
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or ((numbers < 0) | (numbers >= choices)).any():
-        raise ConfigError(f"--actions {path}: must be whole numbers from 0 to {choices - 1}, one a step")
-    return [int(number) for number in numbers]
+    if not isinstance(numbers, np.ndarray) or numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise ConfigError(f"--actions {path}: must be one row of whole numbers, one a step")
+    return numbers
+
+
+def _chosen(path: Path, choices: int) -> list[int]:
+    numbers = [int(number) for number in _read(path)]
+    for step, number in enumerate(numbers):
+        if not 0 <= number < choices:
+            raise ConfigError(f"--actions {path}: step {step} is {number}; the game's actions are 0 to {choices - 1}")
+    return numbers
 
 
 def _script(parts: Sequence[str]) -> Iterator[str]:
