@@ -189,7 +189,11 @@ class MemoryMap:
     def _from(cls, words: Any, where: str) -> MemoryMap:
         if not isinstance(words, Mapping) or not words:
             raise ConfigError(f"{where}: must map names to fields, like {{'hp': {{'address': 0x2000010}}}}")
-        return cls({str(name): _field(word, f"{where}: {name}") for name, word in words.items()})
+        fields = {str(name): _field(word, f"{where}: {name}") for name, word in words.items()}
+        try:
+            return cls(fields)
+        except ConfigError as error:
+            raise ConfigError(str(error).replace("memory map", where, 1)) from None
 
 
 _KEYS = tuple(f.name for f in dataclasses.fields(Field))
