@@ -103,8 +103,9 @@ def gba_rom(save=False, clock=False):
     arm = Arm()
     for register, address in ((IO, 0x04000000), (EWRAM, 0x02000000), (IWRAM, 0x03000000), (VRAM, 0x06000000)):
         arm.op("mov", register, 0, address)
-    arm.constant(0, 0x0403)  # a bitmap of 240 x 160
+    arm.constant(0, 0x1443)  # a bitmap of 240 x 160, and sprites
     arm.store_half(0, IO)
+    _show_sprite(arm)
     arm.op("mov", 0, 0, 0)
     arm.store(0, EWRAM)
     arm.op("mov", 4, 0, 120)
@@ -138,6 +139,21 @@ def gba_rom(save=False, clock=False):
     space_for_clock = bytes(0x20)  # the clock's registers lie over the ROM at 0xC4
     jump = struct.pack("<I", 0xEA000006)
     return bytes(header) + jump + space_for_clock[:28] + arm.code()
+
+
+def _show_sprite(arm):
+    """A red square of 8 x 8 at (20, 10), never moved: old mGBA forgets such sprites when it loads a state."""
+    arm.constant(1, 0x06014000)
+    arm.constant(0, 0x11111111)
+    for line in range(8):
+        arm.store(0, 1, 4 * line)
+    arm.constant(1, 0x05000200)
+    arm.op("mov", 0, 0, 0x1F)
+    arm.store_half(0, 1, 2)
+    arm.op("mov", 1, 0, 0x07000000)
+    for place, value in ((0, 10), (2, 20), (4, 512)):
+        arm.op("mov", 0, 0, value)
+        arm.store_half(0, 1, place)
 
 
 def _move(arm):

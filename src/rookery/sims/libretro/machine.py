@@ -1,12 +1,11 @@
 """The libretro backend: one machine with one game in it, as ``rookery.sims.emulator`` describes.
 
-Owns what libretro leaves to its host: which frames are drawn, what a state lacks, the picture that belongs to it, and a
-clock that does not look at the host's. Files of a core are in a directory of this instance alone.
+Owns what libretro leaves to its host: which frames are drawn, and the picture that belongs to a state. Files of a core
+are in a directory of this instance alone.
 """
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import shutil
 import tempfile
@@ -16,16 +15,15 @@ from pathlib import Path
 
 from rookery.errors import ClosedError, EmulatorError
 from rookery.sims.emulator import Identity, MachineState, Memory, Picture
-from rookery.sims.libretro import api, mgba_state, skipping
+from rookery.sims.libretro import skipping
 from rookery.sims.libretro.frontend import Video
 from rookery.sims.libretro.game import Game
 from rookery.sims.libretro.memory import GBA_CARTRIDGE_SAVE, BusMemory
 from rookery.sims.libretro.picture import paint, picture_in, picture_of
+from rookery.sims.libretro.states import MGBA, Keeper
 from rookery.sims.systems import buttons_of
 
-MGBA = "mGBA"
 SKIP_OPTION = b"mgba_frameskip"
-MAY_HAVE_CLOCK = {"gba", "gb", "gbc"}
 FIXED = {b"mgba_use_bios": b"OFF"}
 """Options that are not left at the core's default: a BIOS file that happens to be there would change the game."""
 
@@ -76,7 +74,12 @@ class LibretroEmulator:
         self._skip = b""
         self._loaded: Picture | None = None
         self._drawn: tuple[Video | None, Picture] | None = None
-        self.abilities = _abilities(game, system)
+        self._keeper = Keeper(game, system)
+        self.abilities = Abilities(
+            skips_drawing=system == "gba" and game.frontend.variables.get(SKIP_OPTION) == b"0",
+            cartridge_in_state=self._keeper.cartridge_in_state,
+            clock_pinned=self._keeper.clock_pinned,
+        )
         if game.info.name == MGBA:
             self._settle(game)
         hidden = (GBA_CARTRIDGE_SAVE,) if self.abilities.cartridge_in_state else ()
@@ -89,11 +92,9 @@ class LibretroEmulator:
         Afterwards the clock is pinned, the counter of undrawn frames is where steps want it, and the picture is known:
         mGBA begins its first one half way down, over whatever was there.
         """
-        power_on, cartridge = self._pinned(game.save()), self._cartridge(game)
         if self.abilities.skips_drawing:
             self._set_skip(game, self.frame_skip - 1)
-        game.run(1)
-        self._restore(game, power_on, cartridge)
+        self._run_in_vain(game, 1)
         paint(game, 0)
 
     # ---- running --------------------------------------------------------------------------------------------------
@@ -125,9 +126,9 @@ class LibretroEmulator:
 
     def _run_in_vain(self, game: Game, frames: int) -> None:
         """Run frames that never happened: a state does not hold the counter, so that it alone goes on."""
-        core, cartridge = game.save(), self._cartridge(game)
+        core, cartridge = self._keeper.save(game)
         game.run(frames)
-        self._restore(game, core, cartridge)
+        self._keeper.load(game, core, cartridge)
 
     def _set_skip(self, game: Game, skip: int) -> None:
         value = b"%d" % skip
@@ -152,46 +153,20 @@ class LibretroEmulator:
     def save(self) -> MachineState:
         """Everything, and nothing is changed by asking."""
         game = self._open_game()
+        core, cartridge = self._keeper.save(game)
         picture = self.picture()
-        return MachineState(
-            core=game.save(),
-            cartridge=self._cartridge(game),
-            pixels=picture.pixels.tobytes(),
-            shape=picture.pixels.shape,
-            layout=picture.layout,
-            phase=0,
-            pad=game.frontend.pad,
-        )
+        pixels = picture.pixels.tobytes()
+        return MachineState(core, cartridge, pixels, picture.pixels.shape, picture.layout, 0, game.frontend.pad)
 
     def load(self, state: MachineState) -> None:
         """Be exactly there; EmulatorError if the core refuses."""
         game = self._open_game()
         picture = picture_in(state)
-        self._restore(game, self._pinned(state.core), state.cartridge)
+        self._keeper.load(game, state.core, state.cartridge)
         if game.info.name == MGBA:
             paint(game, picture.pixels)
         game.frontend.pad = state.pad
         self._loaded = picture
-
-    def _pinned(self, core: bytes) -> bytes:
-        """The core's state with a clock that counts frames, if it has one at all."""
-        return mgba_state.with_pinned_clock(core, self.identity.system) if self.abilities.clock_pinned else core
-
-    def _cartridge(self, game: Game) -> bytes:
-        """The cartridge's save memory where the core's state lacks it or may lack it."""
-        if self.abilities.cartridge_in_state:
-            return b""
-        address, size = game.memory(api.MEMORY_SAVE_RAM)
-        return ctypes.string_at(address, size)
-
-    def _restore(self, game: Game, core: bytes, cartridge: bytes) -> None:
-        game.load(core)
-        if not cartridge:
-            return
-        address, size = game.memory(api.MEMORY_SAVE_RAM)
-        if size != len(cartridge):
-            raise EmulatorError(f"the state's cartridge memory has {len(cartridge)} bytes, the game's has {size}")
-        ctypes.memmove(address, cartridge, size)
 
     # ---- the end --------------------------------------------------------------------------------------------------
 
@@ -205,13 +180,3 @@ class LibretroEmulator:
         if self._game is None:
             raise ClosedError("this emulator is closed; open another one")
         return self._game
-
-
-def _abilities(game: Game, system: str) -> Abilities:
-    """What the core does with this game. mGBA's states say themselves what is in them; other cores are not trusted."""
-    skips = system == "gba" and game.frontend.variables.get(SKIP_OPTION) == b"0"
-    _, cartridge_bytes = game.memory(api.MEMORY_SAVE_RAM)
-    state = game.save() if game.info.name == MGBA else b""
-    has_cartridge = mgba_state.holds_cartridge(state, system) if cartridge_bytes else None
-    has_clock = mgba_state.clock_at(state, system) is not None if system in MAY_HAVE_CLOCK else None
-    return Abilities(skips, has_cartridge, has_clock)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 MACHINE_BYTES = {"gba": 0x61000, "gb": 0x11800, "gbc": 0x11800}
 """Where the table begins."""
 
+GBA_SPRITES_AT = 0xC00
 CARTRIDGE, CLOCK = 2, 4
 ENTRY = struct.Struct("<IiQ")
 CLOCK_RECORD = struct.Struct("<iiq")
@@ -39,6 +40,11 @@ def with_pinned_clock(state: bytes, system: str) -> bytes:
     if at is None or CLOCK_RECORD.unpack_from(state, at)[0] == COUNTS_FRAMES:
         return state
     return state[:at] + CLOCK_RECORD.pack(COUNTS_FRAMES, 0, START_MS) + state[at + CLOCK_RECORD.size :]
+
+
+def first_sprite_byte(state: bytes) -> int:
+    """The first byte of the memory for sprites in a state of a GBA; 0 if the state is too short to be one."""
+    return state[GBA_SPRITES_AT] if len(state) > GBA_SPRITES_AT else 0
 
 
 def _records(state: bytes, system: str) -> Iterator[tuple[int, int, int]]:

@@ -1,0 +1,77 @@
+"""Saves and loads a core's game so that nothing is missing, whatever the core forgets. Knows no pictures and no steps.
+
+What cores forget: mGBA before 0.10 leaves the cartridge's save memory out of its states, and draws no sprites after a
+load until the game moves one. mGBA since 0.10 keeps the time of the host in them. Of other cores nothing is believed:
+their cartridge memory is kept beside the state, even if it is in there too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from rookery.errors import EmulatorError
+from rookery.sims.libretro import api, mgba_state
+from rookery.sims.libretro.game import Game
+
+MGBA = "mGBA"
+GBA_SPRITES = 0x07000000
+MAY_HAVE_CLOCK = {"gba", "gb", "gbc"}
+
+
+class Keeper:
+    """Saves and loads one game.
+
+    Attributes:
+        cartridge_in_state: the core's own state holds the cartridge's save memory; None: this cartridge has none.
+        clock_pinned: a clock in the cartridge counts frames; None: the machine knows no such cartridges.
+    """
+
+    def __init__(self, game: Game, system: str) -> None:
+        # mGBA's states say themselves what is in them.
+        state = game.save() if game.info.name == MGBA else b""
+        has_cartridge = bool(game.memory(api.MEMORY_SAVE_RAM)[1])
+        self._system = system
+        self.cartridge_in_state = mgba_state.holds_cartridge(state, system) if has_cartridge else None
+        self.clock_pinned = mgba_state.clock_at(state, system) is not None if system in MAY_HAVE_CLOCK else None
+        sprites = (entry.pointer for entry in game.frontend.descriptors if entry.start == GBA_SPRITES)
+        self._sprites = next(sprites, None) if state and system == "gba" else None
+
+    def save(self, game: Game) -> tuple[bytes, bytes]:
+        """The core's state, and the cartridge's save memory where that state lacks it."""
+        if self.cartridge_in_state:
+            return game.save(), b""
+        address, size = game.memory(api.MEMORY_SAVE_RAM)
+        return game.save(), ctypes.string_at(address, size)
+
+    def load(self, game: Game, core: bytes, cartridge: bytes) -> None:
+        """Bring back what ``save`` gave; a clock that shows the host's time is pinned.
+
+        Raises:
+            EmulatorError: the core refuses the state, or the cartridge does not fit.
+        """
+        if self.clock_pinned:
+            core = mgba_state.with_pinned_clock(core, self._system)
+        if self._sprites is None:
+            game.load(core)
+        else:
+            _load_with_sprites(game, core, self._sprites)
+        if not cartridge:
+            return
+        address, size = game.memory(api.MEMORY_SAVE_RAM)
+        if size != len(cartridge):
+            raise EmulatorError(f"the state's cartridge memory has {len(cartridge)} bytes, the game's has {size}")
+        ctypes.memmove(address, cartridge, size)
+
+
+def _load_with_sprites(game: Game, core: bytes, sprites: int) -> None:
+    """Load a state of mGBA after changing a sprite, so that loading writes a new one.
+
+    Old mGBA forgets its list of sprites at every load, and makes another only when their memory gets a new value.
+    """
+    before = ctypes.string_at(sprites, 1)
+    ctypes.memset(sprites, mgba_state.first_sprite_byte(core) ^ 0xFF, 1)
+    try:
+        game.load(core)
+    except EmulatorError:
+        ctypes.memmove(sprites, before, 1)
+        raise
