@@ -22,7 +22,7 @@ COMPILERS = {"errand": ("arm-none-eabi-gcc", "12.2.1"), "lantern": ("ca65", "2.1
 """The program a game is built with, and the version of it that made the committed ROM."""
 
 C_FLAGS = (
-    *("-mcpu=arm7tdmi", "-mthumb", "-mthumb-interwork", "-O2", "-std=c11", "-ffreestanding", "-nostdlib"),
+    *("-mcpu=arm7tdmi", "-marm", "-O2", "-std=c11", "-ffreestanding", "-nostdlib"),
     *("-fno-common", "-fno-strict-aliasing"),
     *("-Wall", "-Wextra", "-Wconversion", "-Wno-missing-field-initializers", "-Werror"),
 )

@@ -46,11 +46,6 @@ class Palette:
         return [self.tile(drawing, x, y) for y in (0, 8) for x in (0, 8)]
 
 
-def over(top: Drawing, below: Drawing) -> Drawing:
-    """One drawing laid over another."""
-    return ["".join(b if a == "." else a for a, b in zip(*rows, strict=True)) for rows in zip(top, below, strict=True)]
-
-
 def turned(drawing: Drawing, quarter_turns: int) -> Drawing:
     """Turned clockwise."""
     for _ in range(quarter_turns):
@@ -59,57 +54,60 @@ def turned(drawing: Drawing, quarter_turns: int) -> Drawing:
 
 
 class Tiles:
-    """Tiles of the background, each kept once, and squares of four of them."""
+    """Tiles of the background, each kept once, and squares of four on the ground and four of what stands on it."""
 
     def __init__(self, palette: Palette) -> None:
         self.palette, self.art = palette, drawings("tiles", 16)
         water = palette.quarters(self.art["water"])
         self.tiles: list[tuple[int, ...]] = [(0,) * 8, *water]
-        self.squares: list[tuple[int, ...]] = [(1, 2, 3, 4)]
+        self.squares: list[tuple[int, ...]] = [(1, 2, 3, 4, 0, 0, 0, 0)]
         self.names = ["water"]
 
-    def square(self, name: str, drawing: Drawing) -> int:
-        """The number of a square that looks like this."""
-        if name not in self.names:
-            self.names.append(name)
-            self.squares.append(tuple(self._tile(tile) for tile in self.palette.quarters(drawing)))
-        return self.names.index(name)
+    def square(self, ground: str, name: str = "", drawing: Drawing | None = None) -> int:
+        """The number of the square with this ground and this drawing on it."""
+        full_name = f"{name} on {ground}" if name else ground
+        if full_name not in self.names:
+            self.names.append(full_name)
+            below = (1, 2, 3, 4) if ground == "water" else self._tiles(self.art[ground])
+            self.squares.append((*below, *(self._tiles(drawing) if drawing else (0, 0, 0, 0))))
+        return self.names.index(full_name)
+
+    def _tiles(self, drawing: Drawing) -> tuple[int, ...]:
+        return tuple(self._tile(tile) for tile in self.palette.quarters(drawing))
 
     def _tile(self, tile: tuple[int, ...]) -> int:
         # The first five are taken: water's tiles change while the game runs, and nothing else may change with them.
+        if not any(tile):
+            return 0
         if tile not in self.tiles[5:]:
             self.tiles.append(tile)
         return self.tiles.index(tile, 5)
-
-    def floor(self, name: str) -> int:
-        """Plain floor of a map."""
-        return self.square(name, self.art[name])
 
     def cell(self, world: Map, x: int, y: int) -> int:
         """A cell as the game keeps it: square, whether it stops a rook (bit 10), kind (bits 12 to 15)."""
         mark = world.rows[y][x]
         if mark == "#":
-            return self.square(world.wall, self.art[world.wall]) | 1 << 10 | KINDS.index("WALL") << 12
+            return self.on(world.floor, world.wall) | 1 << 10 | KINDS.index("WALL") << 12
         if mark == "~":
             return 1 << 10 | KINDS.index("WATER") << 12
         if mark in "Oo":
-            return self._on("stone~", "water") | KINDS.index("STONE" if mark == "o" else "FLOOR") << 12
+            return self.on("water", "stone~") | KINDS.index("STONE" if mark == "o" else "FLOOR") << 12
         if mark == "D":
-            return self._on("door+", world.floor) | 1 << 10 | KINDS.index("DOOR") << 12
+            return self.on(world.floor, "door+") | 1 << 10 | KINDS.index("DOOR") << 12
         if mark in "abcd":
             side = world.side((x, y))
             arrow = turned(self.art["way+"], (1, 3, 2, 0)[side])
-            name = f"way{side}+{world.floor}"
-            return self.square(name, over(arrow, self.art[world.floor])) | KINDS.index("WAY") << 12
+            return self.square(world.floor, f"way{side}+", arrow) | KINDS.index("WAY") << 12
         names = {"P": ("perch+", "PERCH"), "H": ("hollow+", "HOLLOW")}
         names |= {letter: (f"{item}+", "ITEM") for letter, item in ITEMS.items()}
         if mark in names:
-            return self._on(names[mark][0], world.floor) | KINDS.index(names[mark][1]) << 12
+            return self.on(world.floor, names[mark][0]) | KINDS.index(names[mark][1]) << 12
         growing = mark == "," and f"{world.floor}," in self.art
-        return self.floor(f"{world.floor}," if growing else world.floor)
+        return self.square(f"{world.floor}," if growing else world.floor)
 
-    def _on(self, top: str, below: str) -> int:
-        return self.square(top + below, over(self.art[top], self.art[below]))
+    def on(self, ground: str, name: str) -> int:
+        """The number of the square with a drawing of the file on its ground."""
+        return self.square(ground, name, self.art[name])
 
 
 def letters() -> dict[str, Drawing]:
@@ -138,7 +136,7 @@ def compose() -> tuple[str, str]:
     palette, world = Palette(), World()
     tiles, glyphs, sprites = Tiles(palette), letters(), drawings("sprites", 16)
     maps = [_map(world, index, tiles) for index in range(len(world.maps))]
-    stones = [tiles._on(name, "water") for name in ("stone~", "wet~", "gone~")]
+    stones = [tiles.on("water", name) for name in ("stone~", "wet~", "gone~")]
     signs = [palette.tile(glyphs.get(chr(code), glyphs[" "])) for code in range(32, 91)]
     signs += [palette.tile(drawing) for drawing in (drawings("icons", 8)[name] for name in ICONS)]
     signs += [tile for letter in BIG for tile in palette.quarters(doubled(glyphs[letter]))]
@@ -174,7 +172,7 @@ def _map(world: World, index: int, tiles: Tiles) -> tuple[str, str]:
     text += table("Item", f"kItems{index}", items or ["{0, 0, 0}"])
     text += table("Spawn", f"kSpawns{index}", movers or ["{0, 0, 0}"])
     names = [f"kCells{index}", f"kWays{index}", f"kItems{index}", f"kSpawns{index}"]
-    counts = [here.width, here.height, tiles.floor(here.floor), len(ways), len(items), len(movers)]
+    counts = [here.width, here.height, tiles.square(here.floor), len(ways), len(items), len(movers)]
     return text, f'{{"{here.name}", {", ".join(names)}, {", ".join(map(str, counts))}}}'
 
 

@@ -11,7 +11,7 @@ enum { DOWN, UP, LEFT, RIGHT }; /* also the order of STEPS in assets.py */
 enum { TITLE, PLAY, LEAVE, ARRIVE, CAUGHT, SPLASH, WON, NIGHT, PAUSE };
 enum { ITEM_KEY = 1, ITEM_RING = 2, ITEM_SPOON = 4, ITEM_CROWN = 8, TREASURES = 14 };
 enum { EVENT_DOOR = 1 << 8, EVENT_CAWED = 1 << 9, EVENT_RESTED = 1 << 10, EVENT_WON = 1 << 11 }; /* below: maps seen */
-enum { SOUND_HOP, SOUND_ITEM, SOUND_DOOR, SOUND_CAW, SOUND_CAUGHT, SOUND_REST, SOUND_WON };
+enum { SOUND_ITEM, SOUND_DOOR, SOUND_CAW, SOUND_CAUGHT, SOUND_REST, SOUND_WON };
 enum { FOX, CAT, OWL };
 
 #define HOP_TICKS 12
@@ -103,4 +103,5 @@ void clear_text(void);
 /* sound.c */
 void begin_sound(void);
 void play(u32 sound);
+void fade_sound(void);
 #endif

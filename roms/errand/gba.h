@@ -13,8 +13,11 @@ typedef int s32;
 #define DISPSTAT REG16(0x04)
 #define BG0CNT REG16(0x08)
 #define BG1CNT REG16(0x0A)
+#define BG2CNT REG16(0x0C)
 #define BG1HOFS REG16(0x14)
 #define BG1VOFS REG16(0x16)
+#define BG2HOFS REG16(0x18)
+#define BG2VOFS REG16(0x1A)
 #define BLDCNT REG16(0x50)
 #define BLDY REG16(0x54)
 #define SOUND1SWEEP REG16(0x60)
@@ -37,5 +40,5 @@ typedef int s32;
 enum { KEY_A = 1, KEY_B = 2, KEY_SELECT = 4, KEY_START = 8, KEY_RIGHT = 16, KEY_LEFT = 32, KEY_UP = 64, KEY_DOWN = 128 };
 
 /* Sleep until the next frame: the processor halts, so a skipped frame costs an emulator almost nothing. */
-static inline void wait_for_frame(void) { __asm__ volatile("swi 0x05" ::: "r0", "r1", "r2", "r3", "memory"); }
+static inline void wait_for_frame(void) { __asm__ volatile("swi 0x50000" ::: "r0", "r1", "r2", "r3", "memory"); }
 #endif

@@ -5,6 +5,7 @@
 #define SIGN(number) ((u16)((number) + 1))
 
 static const char *gMessage IWRAM;
+static u32 gShown[2] IWRAM; /* what the line at the top was drawn from */
 
 static void put(u32 column, u32 row, u32 number) { PAGE[row * 32 + column] = SIGN(number); }
 
@@ -22,6 +23,7 @@ static void write_number(u32 column, u32 row, u32 value, u32 digits) {
 void clear_text(void) {
   for (u32 i = 0; i < 32 * 32; i++) PAGE[i] = 0;
   gMain.message = 0;
+  gShown[0] = ~0u;
 }
 
 void say(const char *text) {
@@ -30,18 +32,20 @@ void say(const char *text) {
 }
 
 static void draw_message(void) {
-  if (gMain.message == 96)
+  if (!gMain.message) return;
+  if (gMain.message == 96) {
     for (u32 i = 0; i < 30; i++) put(i, 19, 0);
-  if (gMain.message == 96) write(1, 19, gMessage);
-  if (gMain.message && --gMain.message == 0)
+    write(1, 19, gMessage);
+  }
+  if (--gMain.message == 0)
     for (u32 i = 0; i < 30; i++) PAGE[19 * 32 + i] = 0;
 }
 
-void draw_hud(void) {
-  const SaveBlock1 *block = gSaveBlock1Ptr;
-  draw_message();
-  if (gMain.ticks & 7) return;
-  for (u32 i = 0; i < 60; i++) put(i % 30, i / 30, 0);
+static void draw_line(const SaveBlock1 *block) {
+  for (u32 i = 0; i < 30; i++) {
+    put(i, 0, 0);
+    put(i, 1, 0);
+  }
   write(1, 0, kMaps[block->map].name);
   put(25, 0, ICON + 5);
   write_number(26, 0, block->daylight / 60, 3);
@@ -50,6 +54,17 @@ void draw_hud(void) {
   for (u32 bit = 1; bit < 4; bit++) put(10 + bit, 1, ICON + (block->home & 1u << bit ? bit + 1 : 0));
   if (!gMain.caw_pause) put(16, 1, ICON + 7);
   write_number(24, 1, block->score, 5);
+}
+
+void draw_hud(void) {
+  const SaveBlock1 *block = gSaveBlock1Ptr;
+  draw_message();
+  if (!(gMain.ticks & 63)) write_number(26, 0, block->daylight / 60, 3);
+  const u32 signs = (u32)block->items | (u32)block->home << 4 | (u32)block->map << 8 | (u32)!gMain.caw_pause << 12;
+  if (signs == gShown[0] && block->score == gShown[1]) return;
+  gShown[0] = signs;
+  gShown[1] = block->score;
+  draw_line(block);
 }
 
 static void write_large(u32 column, u32 row, const char *text) {

@@ -137,5 +137,6 @@ int main(void) {
     wait_for_frame();
     tick();
     draw();
+    fade_sound();
   }
 }

@@ -99,7 +99,9 @@ u32 is_caught(void) {
   s32 rook_x, rook_y, x, y;
   rook_pixel(&rook_x, &rook_y);
   for (u32 i = 0; i < gMoverCount; i++) {
-    mover_pixel(&gMovers[i], &x, &y);
+    const Mover *mover = &gMovers[i];
+    if (size_of(mover->x - gSaveBlock1Ptr->x) > 2 || size_of(mover->y - gSaveBlock1Ptr->y) > 2) continue;
+    mover_pixel(mover, &x, &y);
     if (size_of(x - rook_x) < 10 && size_of(y - rook_y) < 10) return 1;
   }
   return 0;

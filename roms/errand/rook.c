@@ -33,7 +33,6 @@ static void begin_hop(s32 direction) {
     block->y = (s16)y;
     block->hops++;
     gMain.hop = HOP_TICKS;
-    play(SOUND_HOP);
   }
 }
 

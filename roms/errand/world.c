@@ -9,6 +9,8 @@
 MapBuffer gMap FIXED(map);
 u16 gTrail[LARGEST] FIXED(trail);
 static u16 gQueue[LARGEST] IWRAM;
+static u8 gStones[64][2] IWRAM;
+static u32 gStoneCount IWRAM;
 
 u16 *cell_at(s32 x, s32 y) { return &gMap.cells[(u32)y * gMap.width + (u32)x]; }
 
@@ -30,6 +32,16 @@ static void fill_buffer(const Map *map) {
     if (gMap.cells[i] >> 12 == KIND_DOOR) gMap.cells[i] = map->floor;
 }
 
+static void find_stones(void) {
+  gStoneCount = 0;
+  for (u32 y = 0; y < gMap.height; y++)
+    for (u32 x = 0; x < gMap.width; x++) {
+      if (kind_at((s32)x, (s32)y) != KIND_STONE) continue;
+      gStones[gStoneCount][0] = (u8)x;
+      gStones[gStoneCount++][1] = (u8)y;
+    }
+}
+
 void enter_map(u32 map, s32 x, s32 y) {
   SaveBlock1 *block = gSaveBlock1Ptr;
   if (!(block->events & 1u << map)) block->score += 50;
@@ -40,6 +52,7 @@ void enter_map(u32 map, s32 x, s32 y) {
   block->entry_x = (u8)x;
   block->entry_y = (u8)y;
   fill_buffer(&kMaps[map]);
+  find_stones();
   place_movers();
   draw_map();
 }
@@ -100,23 +113,24 @@ void measure_way(void) {
 
 /* Stones of one column sink together, one column after the other. */
 static u32 tide_of(s32 x, s32 y) {
-  const u32 at = gMain.tide + (u32)(x + y) * 24;
-  return at % TIDE_TICKS;
+  u32 at = gMain.tide + (u32)(x + y) * 24;
+  while (at >= TIDE_TICKS) at -= TIDE_TICKS;
+  return at;
 }
 
 u32 is_sunk(s32 x, s32 y) { return kind_at(x, y) == KIND_STONE && tide_of(x, y) >= GONE_AT; }
 
+static void show_stone(s32 x, s32 y) {
+  const u32 at = tide_of(x, y);
+  const u32 look = at >= GONE_AT ? STONE_GONE : at >= WET_AT ? STONE_WET : STONE_DRY;
+  u16 *cell = cell_at(x, y);
+  if ((*cell & 0x3FF) == look) return;
+  *cell = (u16)((*cell & 0xFC00) | look);
+  draw_cell(x, y);
+}
+
 void move_tide(void) {
   if (++gMain.tide >= TIDE_TICKS) gMain.tide = 0;
-  if (gMain.tide % 12) return;
-  for (s32 y = 0; y < (s32)gMap.height; y++)
-    for (s32 x = 0; x < (s32)gMap.width; x++) {
-      if (kind_at(x, y) != KIND_STONE) continue;
-      const u32 at = tide_of(x, y);
-      const u32 look = at >= GONE_AT ? STONE_GONE : at >= WET_AT ? STONE_WET : STONE_DRY;
-      u16 *cell = cell_at(x, y);
-      if ((*cell & 0x3FF) == look) continue;
-      *cell = (u16)((*cell & 0xFC00) | look);
-      draw_cell(x, y);
-    }
+  if (gMain.tide % 12) return; /* all changes of all stones fall on these */
+  for (u32 i = 0; i < gStoneCount; i++) show_stone(gStones[i][0], gStones[i][1]);
 }
