@@ -21,24 +21,19 @@ import numpy.typing as npt
 
 from rookery.errors import ClosedError, EmulatorError
 from rookery.sims.emulator import BUTTONS, Identity, MachineState, Picture
+from rookery.sims.mgba_memory import MgbaMemory
 from rookery.sims.systems import buttons_of
 
 INSTALL = "pip install mgba, and apt-get install --no-install-recommends libmgba0.10"
 KEYS = ("a", "b", "select", "start", "right", "left", "up", "down", "r", "l")
 """Buttons in the order of the core's own bits."""
 
-EPOCH_MS = 946_684_800_000
-"""What a cartridge's clock shows at power-on: the first second of 2000; from there it goes by emulated frames."""
+EPOCH_MS = 1_704_067_200_000
+"""What a cartridge's clock shows at power-on: 1 January 2024, 00:00 UTC. From there it goes by emulated frames."""
 
 _GBA_FIXED_BYTE = 0xB2, 0x96
 _GB_HEADER = slice(0x134, 0x14D)
 _GB_COLOUR_BYTE = 0x143
-_GB_NAMES = {"cart0": "rom"}
-_NAMES = {"cart0": "rom", "wram": "ewram"}
-"""Where the library's names of blocks are not those of ``rookery.sims.libretro``."""
-
-_MOVING = ("sram", "cart1", "cart2")
-"""Blocks that are not mapped: memory of the cartridge, which moves, and mirrors."""
 
 
 class MgbaEmulator:
@@ -53,7 +48,7 @@ class MgbaEmulator:
         self._pixels = _picture_of(self._ffi, self._core)
         self._shown: npt.NDArray[np.uint8] = self._pixels[..., :3]
         self._video = _board_of(self._ffi, self._core, system).video
-        self.memory = MgbaMemory(self._ffi, self._core)
+        self.memory = MgbaMemory(self._ffi, self._core, system)
         self.identity = Identity("mgba", "mGBA", _version(), system, hashlib.sha256(data).hexdigest())
         self.buttons = buttons_of(system)
         self.frame_skip = frame_skip
@@ -157,42 +152,6 @@ class MgbaEmulator:
             )
 
 
-class MgbaMemory:
-    """Memory by bus address. Only blocks whose place never changes are mapped: no banks, no cartridge memory."""
-
-    def __init__(self, ffi: Any, core: Any) -> None:
-        self._blocks = [
-            (name, start, np.asarray(_Window(core, address, size)))
-            for name, start, address, size in _fixed_blocks(ffi, core)
-        ]
-
-    def view(self, address: int, size: int) -> npt.NDArray[np.uint8]:
-        """A live read-only view."""
-        if not self._blocks:
-            raise ClosedError("this emulator was closed; its memory can no longer be looked up")
-        for _, start, block in self._blocks:
-            if start <= address and address + size <= start + len(block):
-                return block[address - start : address - start + size]
-        known = ", ".join(f"{name} {start:#x}..{start + size - 1:#x}" for name, start, size in self.regions())
-        raise EmulatorError(f"{size} bytes at {address:#x} are not mapped; mapped: {known}")
-
-    def regions(self) -> tuple[tuple[str, int, int], ...]:
-        """Name, first address and size of every mapped block."""
-        return tuple((name, start, len(block)) for name, start, block in self._blocks)
-
-    def close(self) -> None:
-        """Hand out nothing more."""
-        self._blocks = []
-
-
-class _Window:
-    """A piece of native memory as numpy asks for it. Every array made of it holds the core that owns the memory."""
-
-    def __init__(self, core: Any, address: int, size: int) -> None:
-        self.core = core
-        self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": (size,), "data": (address, True)}
-
-
 @cache
 def library() -> tuple[Any, Any]:
     """The bindings' ``ffi`` and ``lib``, silenced.
@@ -245,22 +204,3 @@ def _picture_of(ffi: Any, core: Any) -> npt.NDArray[np.uint8]:
 
 def _board_of(ffi: Any, core: Any, system: str) -> Any:
     return ffi.cast("struct GBA *" if system == "gba" else "struct GB *", core.board)
-
-
-def _fixed_blocks(ffi: Any, core: Any) -> list[tuple[str, int, int, int]]:
-    """Name, bus address, address in this process and size of every block that always lies in the same place."""
-    table, size, out = ffi.new("struct mCoreMemoryBlock **"), ffi.new("size_t *"), []
-    names = _NAMES if core.platform(core) == library()[1].mPLATFORM_GBA else _GB_NAMES
-    blocks = [table[0][number] for number in range(core.listMemoryBlocks(core, table))]
-    starts = sorted({int(block.start) for block in blocks})
-    for block in blocks:
-        name, start = ffi.string(block.internalName).decode(), int(block.start)
-        place = core.getMemoryBlock(core, block.id, size)
-        name = names.get(name, name)
-        if place == ffi.NULL or name in _MOVING:
-            continue
-        end = min([int(block.end), *(other for other in starts if other > start)])
-        if size[0] > end - start and block.segmentStart:  # more banks than there is room for: only the first stays
-            end = int(block.segmentStart)
-        out.append((name, start, int(ffi.cast("uintptr_t", place)), min(end - start, int(size[0]))))
-    return out
