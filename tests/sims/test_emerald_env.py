@@ -1,6 +1,8 @@
 """Pokemon Emerald as an environment, on a ROM of our own whose memory is laid out like the game's."""
 
 import hashlib
+import os
+import signal
 import warnings
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 from emerald_image import Image, member
 from stand_in_roms import emerald_stand_in
 
+from rookery import EnvSpec, Pool
 from rookery.errors import ConfigError
 from rookery.sims.games import emerald
 from rookery.sims.games.emerald_memory import MEMORY, LastGood
@@ -99,6 +102,28 @@ def test_an_episode_ends_with_the_game_and_is_cut_at_its_length(rom):
     env.reset(seed=0)
     assert [env.step(0)[3] for _ in range(3)] == [False, False, True]
     env.close()
+
+
+def test_a_pool_of_the_registered_game_heals_to_the_same_rows(rom):
+    settings = {"rom": str(rom), "any_revision": True, "frame_skip": 2, "actions": BUTTONS, "observe": ("walls",)}
+    settings |= {"info": emerald.INFO, "boot": (("noop", 10),)}
+    script = [BUTTONS.index(name) for name in ("right", "b", "b", "down", "a", "left", "b", "right", "start", "l")] * 3
+
+    def rows(murders=()):
+        out = []
+        with Pool(EnvSpec("rookery/Emerald-v0", settings), 2, workers=1, snapshot_every=4) as pool:
+            pool.reset(seed=0)
+            for step, action in enumerate(script):
+                if step in murders:
+                    os.kill(pool.worker_pids[0], signal.SIGKILL)
+                batch = pool.step(np.array([action, script[-1 - step]]))
+                assert batch.valid.all()
+                out.append((batch.reward.copy(), {key: cells.copy() for key, cells in batch.obs.items()}))
+        return out
+
+    for (reward, seen), (expected, expected_seen) in zip(rows(murders=(2, 7, 20)), rows(), strict=True):
+        assert np.array_equal(reward, expected)
+        assert all(np.array_equal(seen[key], expected_seen[key]) for key in seen)
 
 
 def test_another_revision_is_refused_and_named(rom, tmp_path):

@@ -105,6 +105,11 @@ class GameSlot:
     ) -> None:
         self._pool.close()
 
+    @property
+    def pid(self) -> int | None:
+        """Of the worker in which the game runs; None while it is brought back."""
+        return self._pool.worker_pids[0]
+
     def step(self, pad: int) -> bytes:
         """Hold a pad for a step; the hash of what came of it."""
         rows: Any = self._pool.step(np.array([pad])).obs

@@ -1,0 +1,58 @@
+"""Games for people run in a slot: a worker that is killed in the middle changes nothing that is seen or recorded."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from rookery.cli.gameslot import GameSlot, find_game
+from rookery.errors import CheckpointError
+from rookery.sims.emulator import pad_of
+from rookery.sims.movies import Recorder
+
+PADS = [0] * 20 + [pad_of("start")] * 2 + [0] * 5 + [pad_of("right")] * 10 + [pad_of("right", "a")] * 8
+
+
+def filmed(game, murders=()):
+    with GameSlot(find_game(game, None), frame_skip=2, hashed=True) as slot:
+        recorder = Recorder(slot.identity, slot.frame_skip, game, slot.start)
+        for step, pad in enumerate(PADS):
+            if step in murders:
+                os.kill(slot.pid, signal.SIGKILL)
+            recorder.note(pad, slot.step(pad))
+        return recorder.movie(), slot.picture().copy()
+
+
+@pytest.mark.parametrize("game", ["rookery/Lantern-v0", "rookery/Errand-v0"])
+def test_a_murdered_worker_leaves_no_trace_in_a_movie(game):
+    quiet, last = filmed(game)
+    murdered, seen = filmed(game, murders=(3, 30))
+    assert murdered == quiet
+    assert np.array_equal(seen, last)
+    assert len({quiet.hash_of(step) for step in range(quiet.steps)}) > 20, "the game moves"
+
+
+def test_a_moment_is_gone_back_to_also_after_a_murder():
+    with GameSlot(find_game("rookery/Lantern-v0", None), hashed=True) as slot:
+        for pad in PADS[:25]:
+            slot.step(pad)
+        moment, here = slot.moment(), slot.picture().copy()
+        ahead = [slot.step(pad) for pad in PADS[25:]]
+        slot.go_to(moment)
+        assert np.array_equal(slot.picture(), here), "the picture of the moment is seen at once"
+        again = [slot.step(pad) for pad in PADS[25:35]]
+        os.kill(slot.pid, signal.SIGKILL)
+        again += [slot.step(pad) for pad in PADS[35:]]
+        assert again == ahead
+
+
+def test_a_moment_of_another_game_is_refused_before_the_worker_sees_it():
+    with GameSlot(find_game("rookery/Lantern-v0", None)) as slot:
+        moment = slot.moment()
+    with GameSlot(find_game("rookery/Errand-v0", None)) as slot:
+        with pytest.raises(CheckpointError, match="another ROM"):
+            slot.go_to(moment)
+        with pytest.raises(CheckpointError, match="no snapshot"):
+            slot.go_to(b"nothing")
+        slot.step(0)
