@@ -1,0 +1,151 @@
+"""An exported policy needs no Rookery and plays as the policy does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from rookery.errors import CheckpointError, ConfigError, RookeryError
+from rookery.train import NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, export, ppo
+from rookery.train.checkpoint import Checkpoints
+from rookery.train.nets import Policy
+from rookery.train.normalise import ObsNormaliser
+from rookery.train.player import Player
+
+ROWS = 5
+VECTOR = spaces.Box(-np.inf, np.inf, (3,), np.float32)
+MIXED = spaces.Dict({"at": spaces.Discrete(4), "map": spaces.Box(0, 255, (16, 16, 1), np.uint8), "more": VECTOR})
+BOUNDED = spaces.Box(np.array([-0.01, -np.inf]), np.array([0.01, np.inf]), dtype=np.float64)
+LSTM = NetConfig(recurrent="lstm", recurrent_size=8)
+PAIRS = {
+    "discrete": (VECTOR, spaces.Discrete(3, start=-1), NetConfig()),
+    "multi discrete": (VECTOR, spaces.MultiDiscrete([2, 3], start=[5, 0]), NetConfig()),
+    "multi binary": (VECTOR, spaces.MultiBinary(4), NetConfig()),
+    "box": (VECTOR, BOUNDED, NetConfig()),
+    "picture": (spaces.Box(0, 255, (40, 40, 2), np.uint8), spaces.Discrete(4), NetConfig()),
+    "dict": (MIXED, spaces.Discrete(4), NetConfig()),
+    "memory": (VECTOR, spaces.Discrete(3), LSTM),
+    "all at once": (MIXED, BOUNDED, LSTM),
+}
+IN_ONNX = tuple(PAIRS) if os.environ.get("ROOKERY_FULL") == "1" else ("all at once",)
+"""An export to ONNX takes seconds."""
+
+
+def player_of(observation, action, net):
+    generator = torch.Generator().manual_seed(3)
+    policy = Policy(observation, action, net, generator)
+    with torch.no_grad():  # a fresh actor is nearly flat, and its actions would tell nothing
+        policy.actor[-1].weight.normal_(generator=generator)
+    shapes = [(3,) if leaf is VECTOR else None for leaf in getattr(observation, "spaces", {"": observation}).values()]
+    normaliser = ObsNormaliser(shapes, 1.5)
+    rows = tuple(np.random.default_rng(1).normal(4, 2, (9, 3)) if shape else np.zeros((9, 1)) for shape in shapes)
+    normaliser.learn(rows, np.ones(9, np.bool_))
+    return Player(policy, observation, action, normaliser)
+
+
+def observations(space, count):
+    """(what a player takes, what an exported file takes)."""
+    space.seed(7)
+    some = [space.sample() for _ in range(count)]
+    if isinstance(space, spaces.Dict):
+        joined = {key: np.stack([one[key] for one in some]) for key in space.spaces}
+        return joined, list(joined.values())
+    joined = np.stack(some)
+    return joined, [joined]
+
+
+def run_script(path, given):
+    with warnings.catch_warnings(action="ignore"):  # torch would rather have you use torch.export
+        script = torch.jit.load(path)
+    return [out.detach().numpy() for out in script(*map(torch.as_tensor, given))]
+
+
+def run_onnx(path, given):
+    from onnx.reference import ReferenceEvaluator
+
+    evaluator = ReferenceEvaluator(path)
+    return evaluator.run(None, dict(zip(evaluator.input_names, given, strict=True)))
+
+
+WAYS = {"policy.pt": (export.to_torchscript, run_script), "policy.onnx": (export.to_onnx, run_onnx)}
+CASES = [(name, case) for name in WAYS for case in (PAIRS if name == "policy.pt" else IN_ONNX)]
+
+
+@pytest.mark.parametrize(("name", "case"), CASES)
+def test_it_gives_the_same_actions(name, case, tmp_path):
+    observation, action, net = PAIRS[case]
+    player, (write, run) = player_of(observation, action, net), WAYS[name]
+    about, twin = write(player, tmp_path / name), player_of(observation, action, net)
+    player.begin(ROWS, greedy=True, seed=0)
+    twin.begin(ROWS, greedy=True, seed=0)
+    state, starts = np.zeros((ROWS, 16), np.float32), np.ones(ROWS, np.bool_)
+    for _ in range(3):
+        seen, given = observations(observation, ROWS)
+        wanted = player.actions(seen, starts)
+        came = run(str(about.path), [*given, state, starts] if net.recurrent != "none" else given)
+        assert came[0].dtype == wanted.dtype
+        assert np.allclose(came[0], wanted, atol=1e-5)
+        assert np.allclose(came[1], twin.params(seen, starts).detach(), atol=1e-5)
+        state, starts = came[-1], np.arange(ROWS) % 2 == 0
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_what_goes_in_and_out_is_told(tmp_path):
+    about = export.to_torchscript(player_of(MIXED, spaces.Discrete(4), LSTM), tmp_path / "policy.pt")
+    assert about.inputs == ("obs.at", "obs.map", "obs.more", "state", "starts")
+    assert about.outputs == ("action", "numbers", "next_state")
+    assert about.shapes["obs.map"] == (16, 16, 1)
+    assert about.shapes["state"] == (16,)
+
+
+def test_a_checkpoint_is_exported_and_needs_no_rookery(tmp_path):
+    result = ppo(
+        TrainConfig(
+            env="CartPole-v1",
+            timesteps=64,
+            n_envs=2,
+            overlap="off",
+            run_dir=tmp_path / "run",
+            ppo=PpoConfig(n_steps=16),
+            normalise=NormaliseConfig(obs=True),
+            pool=PoolConfig(workers=1),
+        )
+    )
+    newest = Checkpoints(tmp_path / "run" / "checkpoints").newest()
+    export.to_torchscript(newest, tmp_path / "policy.pt")
+    code = (
+        "import sys, torch\n"
+        f"action, numbers = torch.jit.load({str(tmp_path / 'policy.pt')!r})(torch.linspace(-1, 1, 8).reshape(2, 4))\n"
+        "print(*action.tolist(), 'rookery' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100).stdout
+    player = result.policy
+    player.begin(2, greedy=True, seed=0)
+    wanted = player.actions(np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4))
+    assert said.split() == [*map(str, wanted), "False"]
+
+
+def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
+    (tmp_path / "x").write_text("hello")
+    with pytest.raises(CheckpointError, match="no checkpoint of Rookery"):
+        export.to_torchscript(tmp_path / "x", tmp_path / "policy.pt")
+
+
+def test_a_missing_package_is_named_with_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(ConfigError, match=r"needs the package onnxscript.*pip install 'rookery\[onnx\]'"):
+        export.to_onnx(player_of(*PAIRS["discrete"]), tmp_path / "policy.onnx")
+
+
+def test_a_file_that_plays_otherwise_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.jit, "load", lambda path: lambda *given: (torch.zeros(64), torch.zeros(64, 3)))
+    with pytest.raises(RookeryError, match=r"policy\.pt was not kept: .* differs from the policy's by up to"):
+        export.to_torchscript(player_of(*PAIRS["discrete"]), tmp_path / "policy.pt")
+    assert not list(tmp_path.iterdir())
