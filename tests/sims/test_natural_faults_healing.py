@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -132,3 +133,10 @@ def test_a_plan_is_checked_when_it_is_made_and_goes_anywhere():
         Natural("unread_log", When("construct"))
     plan = Natural("unread_log", When("step", at=3, slots=(1,)))
     assert pickle.loads(pickle.dumps(plan)) == plan
+
+
+def test_every_one_is_documented_with_what_is_seen():
+    page = (Path(__file__).parents[2] / "docs" / "natural_faults.md").read_text()
+    for name, fault in FAULTS.items():
+        [row] = [line for line in page.splitlines() if line.startswith(f"| `{name}` |")]
+        assert fault.seen in row

@@ -148,7 +148,7 @@ class CynesMemory:
 
 def _refuse_rubbish(data: bytes, rom: Path) -> None:
     if len(data) < _HEADER or not data.startswith(_MAGIC):
-        raise EmulatorError(f"{rom} is no NES ROM: it does not begin with the header of an iNES file")
+        raise EmulatorError(f"{rom} is no NES ROM: it does not begin with the header of one")
     size = _HEADER + _TRAINER * (data[6] >> 2 & 1) + _PRG * data[4] + _CHR * data[5]
     if not data[4] or len(data) < size:
         raise EmulatorError(f"{rom} is cut short: its header tells of {size} bytes, and it has {len(data)}")
