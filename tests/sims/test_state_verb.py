@@ -11,7 +11,7 @@ from rookery.cli.main import main
 from rookery.errors import CheckpointError
 from rookery.sims.actions import pad_named
 from rookery.sims.env import EmulatorEnv
-from rookery.sims.movies import Recorder
+from rookery.sims.movies import Hasher, Recorder
 from rookery.sims.raw_states import core_state
 from rookery.sims.state_files import read_snapshot
 
@@ -66,9 +66,11 @@ def test_the_beginning_of_a_registered_game_is_saved(state, tmp_path):
 
 def test_the_moment_after_a_movie_is_saved_and_another_games_movie_is_refused(state, rom, new_mgba, machine, tmp_path):
     played = machine(new_mgba, frame_skip=4, save=True)
-    recorder = Recorder(played, "tiny", b"")
+    played.advance(1, 0)
+    recorder, hasher = Recorder(played.identity, 4, "tiny", b""), Hasher(played)
     for name in ("noop", "right", "right", "down"):
-        recorder.step(pad_named(name))
+        played.step(pad_named(name))
+        recorder.note(pad_named(name), hasher.now())
     recorder.movie().write(tmp_path / "a.movie")
     words = ("--movie", "a.movie", "--core", new_mgba.path)
     assert state("save", rom, *words, "--out", "a.rook")[0] == 0

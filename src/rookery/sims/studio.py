@@ -19,7 +19,7 @@ from rookery.sims.emulator import MachineState
 from rookery.sims.movies import Movie, replayed
 from rookery.sims.places import here
 from rookery.sims.snapshot import Snapshot, check_identity
-from rookery.sims.starts import Boot, booted, verify
+from rookery.sims.starts import FIRST_FRAME, Boot, booted, verify
 
 
 class Studio(gymnasium.Env[Any, Any]):
@@ -60,6 +60,8 @@ class Studio(gymnasium.Env[Any, Any]):
         check_identity(film.identity, self._machine.identity)
         if film.start:
             self._machine.load(Snapshot.from_bytes(film.start, self._machine.identity).machine)
+        else:
+            booted(self._machine, FIRST_FRAME)
         for number, as_recorded in enumerate(replayed(film, self._machine)):
             if not as_recorded:
                 raise EmulatorError(f"step {number} of the movie came out differently: `rookery replay` looks closer")
