@@ -17,10 +17,13 @@ from tiny_roms import ROMS
 from rookery.errors import ClosedError, EmulatorError
 from rookery.sims.backends import open_emulator
 from rookery.sims.emulator import BUTTONS, pad_of
+from rookery.testing.natural import BOOT, ERRAND, LANTERN
 
 PACKAGES = {"bindings-gba": ("bindings:mgba", "gba"), "bindings-gb": ("bindings:mgba", "gb"), "cynes": ("cynes", "nes")}
 """Backends that are packages of their own."""
 
+GAMES = {"gba": ERRAND, "nes": LANTERN}
+WITH_GAMES = ["mgba-new", "mgba-old", "bindings-gba", "fceumm", "cynes"]
 MOVES = {"right": (1, 0), "left": (-1, 0), "down": (0, 1), "up": (0, -1)}
 STEPS = 8
 
@@ -95,6 +98,20 @@ def test_play_goes_on_exactly_from_a_state_in_the_same_and_in_a_fresh_instance(m
         other.load(state)
         assert sight(other) == there
         assert play(other, 2, STEPS) == expected
+
+
+@pytest.mark.parametrize("backend", WITH_GAMES, indirect=True)
+def test_a_whole_game_with_sprites_and_scrolling_goes_on_exactly_too(backend):
+    emulator, fresh = (open_emulator(GAMES[backend.system], core=backend.core, frame_skip=4) for _ in range(2))
+    for name, frames in BOOT:
+        emulator.advance(frames, pad_of(*([name] if name != "noop" else [])))
+    play(emulator, 1, STEPS)
+    state = emulator.save()
+    expected = play(emulator, 2, STEPS)
+    for other in (emulator, fresh):
+        other.load(state)
+        assert play(other, 2, STEPS) == expected
+        other.close()
 
 
 def test_a_state_taken_before_the_cartridge_was_written_brings_its_emptiness_back(machine):
