@@ -33,8 +33,7 @@ def now_in(image):
 
 
 def party_of(*members):
-    data = b"".join(members).ljust(600, b"\0")
-    return read_party(len(members), np.frombuffer(data, np.uint8))
+    return read_party(len(members), b"".join(members).ljust(600, b"\0"))
 
 
 @pytest.mark.parametrize("order", range(24))
@@ -69,7 +68,7 @@ def test_a_member_that_cannot_be_is_no_party(broken):
 
 
 def test_more_than_six_members_are_no_party():
-    assert read_party(7, np.zeros(600, np.uint8)) is None
+    assert read_party(7, bytes(600)) is None
 
 
 @pytest.mark.parametrize("moved", [0, 4, 60, 124])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -72,8 +73,6 @@ FIELDS = {
 }
 """What lies in memory."""
 
-_NO_PARTY = read_party(0, np.zeros(MEMBERS * MEMBER_BYTES, np.uint8))
-_NO_WALLS = np.zeros(VIEW, np.uint8)
 
 _PLACE = ("x", "y", "map_group", "map_number")
 _DEEDS = ("money", "badges", "badge_count", "champion", "events", "trainers", "happened")
@@ -102,22 +101,39 @@ def _saved(value: Callable[[Ram], int]) -> Callable[[Ram], int]:
     return lambda ram: int(value(ram)) if ram["save_good"] else 0
 
 
-def _happened(ram: Ram) -> npt.NDArray[np.uint8]:
-    """The event flags, without those that pass by themselves."""
-    flags: npt.NDArray[np.uint8] = np.array(ram["flags"]) * np.uint8(ram["save_good"])
+@dataclasses.dataclass(frozen=True)
+class Deeds:
+    """What the event flags tell; ``happened`` are those that do not pass by themselves."""
+
+    happened: npt.NDArray[np.uint8]
+    badges: int
+    badge_count: int
+    champion: int
+    trainers: int
+    events: int
+
+
+@lru_cache(maxsize=64)
+def read_deeds(flags: bytes) -> Deeds:
+    """What happened so far. Most steps leave it as it is: the same bytes give the same array, which none may write."""
+    bits = np.unpackbits(np.frombuffer(flags, np.uint8), bitorder="little")
     for span in (TEMPORARY_FLAGS, DAILY_FLAGS):
-        flags[span.start // 8 : span.stop // 8] = 0
-    return flags
+        bits[span.start : span.stop] = 0
+    badges, trainers = bits[BADGES.start : BADGES.stop], int(bits[TRAINER_FLAGS.start : TRAINER_FLAGS.stop].sum())
+    happened = np.packbits(bits, bitorder="little")
+    happened.flags.writeable = False
+    return Deeds(
+        happened=happened,
+        badges=int(np.packbits(badges, bitorder="little")[0]),
+        badge_count=int(badges.sum()),
+        champion=int(bits[GAME_CLEAR]),
+        trainers=trainers,
+        events=int(bits.sum()) - trainers,
+    )
 
 
-def _flags_set(flags: npt.NDArray[np.uint8], span: range) -> int:
-    bits = np.unpackbits(flags[span.start // 8 : -(-span.stop // 8)], bitorder="little")
-    return int(bits[span.start % 8 :][: len(span)].sum())
-
-
-def _badges(ram: Ram) -> int:
-    first = BADGES.start // 8
-    return int.from_bytes(ram["happened"][first : first + 2].tobytes(), "little") >> BADGES.start % 8 & 0xFF
+def _of_deeds(name: str) -> Callable[[Ram], Any]:
+    return lambda ram: getattr(ram["deeds"], name)
 
 
 def _of_party(name: str) -> Callable[[Ram], Any]:
@@ -128,6 +144,10 @@ def _of_map(value: Callable[[Any], Any], otherwise: Any) -> Callable[[Ram], Any]
     return lambda ram: value(ram["surroundings"]) if ram["surroundings"] is not None else otherwise
 
 
+_NO_PARTY = read_party(0, bytes(MEMBERS * MEMBER_BYTES))
+_NO_DEEDS = read_deeds(bytes(FLAG_BYTES))
+_NO_WALLS = np.zeros(VIEW, np.uint8)
+
 DERIVED: Mapping[str, Callable[[Ram], Any]] = {
     "save_good": lambda ram: int(save_is_good(ram)),
     "x": _saved(lambda ram: ram["position"][0]),
@@ -135,13 +155,9 @@ DERIVED: Mapping[str, Callable[[Ram], Any]] = {
     "map_group": _saved(lambda ram: ram["location"][0]),
     "map_number": _saved(lambda ram: ram["location"][1]),
     "money": _saved(lambda ram: ram["hidden_money"] ^ ram["encryption_key"]),
-    "happened": _happened,
-    "badges": _badges,
-    "badge_count": lambda ram: ram["badges"].bit_count(),
-    "champion": lambda ram: _flags_set(ram["happened"], range(GAME_CLEAR, GAME_CLEAR + 1)),
-    "trainers": lambda ram: _flags_set(ram["happened"], TRAINER_FLAGS),
-    "events": lambda ram: _flags_set(ram["happened"], range(DAILY_FLAGS.start)) - ram["trainers"],
-    "party": lambda ram: read_party(ram["party_size"], ram["party_bytes"]),
+    "deeds": lambda ram: read_deeds(ram["flags"].tobytes()) if ram["save_good"] else _NO_DEEDS,
+    **{field.name: _of_deeds(field.name) for field in dataclasses.fields(Deeds)},
+    "party": lambda ram: read_party(ram["party_size"], ram["party_bytes"].tobytes()),
     "party_good": lambda ram: int(ram["party"] is not None),
     **{f"party_{field.name}": _of_party(field.name) for field in dataclasses.fields(Party)},
     "level_sum": lambda ram: int(ram["party_level"].sum()),

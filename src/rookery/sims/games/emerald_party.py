@@ -8,6 +8,8 @@ the game unscrambles in place for a moment, and a frame may end in that moment.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -56,12 +58,16 @@ class Party:
     egg: npt.NDArray[np.uint8]
 
 
-def read_party(count: int, data: npt.NDArray[np.uint8]) -> Party | None:
-    """The party from ``gPlayerPartyCount`` and the bytes of ``gPlayerParty``; None if they make no sense just now."""
+@lru_cache(maxsize=64)
+def read_party(count: int, data: bytes) -> Party | None:
+    """The party from ``gPlayerPartyCount`` and the bytes of ``gPlayerParty``; None if they make no sense just now.
+
+    Most steps leave the party as it is: the same bytes give the same arrays, which nobody may write.
+    """
     if count > MEMBERS:
         return None
     members = np.zeros((MEMBERS, MEMBER_BYTES), np.uint8)
-    members[:count] = data.reshape(MEMBERS, MEMBER_BYTES)[:count]
+    members[:count] = np.frombuffer(data, np.uint8).reshape(MEMBERS, MEMBER_BYTES)[:count]
     words, halves = members.view("<u4"), members.view("<u2")
     secret = words[:, _SECRET] ^ (words[:, 0] ^ words[:, 1])[:, None]
     party = _unscrambled(count, members, words, secret)
@@ -76,13 +82,20 @@ def _unscrambled(
     growth = 3 * _GROWTH_BLOCK[order]
     return Party(
         count=count,
-        species=(secret[rows, growth] & 0xFFFF).astype(np.uint16),
-        level=members[:, _LEVEL].copy(),
-        hp=halves[:, _HP].astype(np.uint16),
-        max_hp=halves[:, _MAX_HP].astype(np.uint16),
-        experience=secret[rows, growth + 1].astype(np.uint32),
-        egg=(secret[rows, 3 * _EGG_BLOCK[order] + 1] & _EGG_BIT != 0).astype(np.uint8),
+        species=_fixed(secret[rows, growth] & 0xFFFF, np.uint16),
+        level=_fixed(members[:, _LEVEL], np.uint8),
+        hp=_fixed(halves[:, _HP], np.uint16),
+        max_hp=_fixed(halves[:, _MAX_HP], np.uint16),
+        experience=_fixed(secret[rows, growth + 1], np.uint32),
+        egg=_fixed(secret[rows, 3 * _EGG_BLOCK[order] + 1] & _EGG_BIT != 0, np.uint8),
     )
+
+
+def _fixed(numbers: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
+    """A copy that cannot be written."""
+    copy = numbers.astype(dtype)
+    copy.flags.writeable = False
+    return copy
 
 
 def _is_whole(party: Party, secret: npt.NDArray[np.uint32], checksums: npt.NDArray[np.uint16]) -> bool:
