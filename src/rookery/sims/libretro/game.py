@@ -88,8 +88,8 @@ class Game:
         path = directory / file_name
         if self.info.needs_path:
             path.write_bytes(rom)
-        self._rom = ctypes.create_string_buffer(rom, len(rom))
-        data = None if self.info.needs_path else ctypes.cast(self._rom, ctypes.c_void_p)
+        # A core copies what it wants to keep: a ROM of 16 MB need not be held twice.
+        data = None if self.info.needs_path else ctypes.cast(ctypes.c_char_p(rom), ctypes.c_void_p)
         game = api.GameInfo(str(path).encode(), data, len(rom), None)
         if not self._core.retro_load_game(ctypes.byref(game)):
             known = ", ".join(self.info.extensions)
