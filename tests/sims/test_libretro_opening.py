@@ -7,13 +7,13 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from gazing import loaded_copies
+from gazing import loaded_copies, sight
 from installed import core_named
 from tiny_roms import gb_rom, gba_rom, nes_rom
 
 from rookery.errors import EmulatorError
 from rookery.sims.backends import best_core, open_emulator
-from rookery.sims.emulator import pad_of
+from rookery.sims.emulator import BUTTONS, pad_of
 from rookery.sims.systems import system_of
 from rookery.spec.context import SlotContext, enter_slot
 
@@ -64,6 +64,17 @@ def test_the_pad_reaches_every_core(core, machine):
     assert int(x[0]) == before[0] + 5
     emulator.advance(3, pad_of("left"))
     assert int(x[0]) == before[0] + 2
+
+
+def test_buttons_that_the_machine_does_not_have_do_nothing(core, machine):
+    """Cores have turbo fire on them."""
+    absent = pad_of(*(set(BUTTONS) - set(machine(core).buttons)))
+    one, other = machine(core), machine(core)
+    for held in (0, pad_of("right"), pad_of("a")):
+        for _ in range(20):
+            one.step(held)
+            other.step(held | absent | 1 << 14)
+            assert sight(one) == sight(other)
 
 
 @pytest.mark.parametrize(

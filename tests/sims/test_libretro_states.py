@@ -146,6 +146,7 @@ def test_the_table_behind_a_state_is_never_trusted():
     ("change", "words"),
     [
         ({"core": b"nonsense" * 100}, "refuses a state of 800 bytes"),
+        ({"core": b""}, "refuses a state of 0 bytes"),
         ({"pixels": b"too short"}, "picture makes no sense"),
         ({"shape": (160, 240, 4)}, "picture makes no sense"),
         ({"layout": "mauve"}, "picture makes no sense"),

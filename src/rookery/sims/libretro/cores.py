@@ -68,6 +68,7 @@ def missing_core(wanted: tuple[str, ...], found: list[str]) -> str:
     """What is missing, what was found instead, and the commands that install it."""
     ways = ["pip install 'rookery[cores]'"]
     ways += [f"apt-get install libretro-{name}" for name in wanted if name in DEBIAN]
+    ways += ["pip install 'rookery[nes]'"] * ("cynes" in wanted)
     ways.append(f"{VARIABLE}=/directory/with/{wanted[0]}{ENDING}")
     return "\n".join(
         [

@@ -6,14 +6,15 @@ protects from that.
 
 from __future__ import annotations
 
+import platform
 import struct
-import sys
 
 MAGIC = b"\x7fELF"
 CLASS_64, LITTLE_ENDIAN = 2, 1
 SHARED_OBJECT = 3
 LOADED = 1
-MACHINES = {62: "x86-64", 183: "aarch64", 3: "x86", 40: "arm", 243: "riscv"}
+MACHINES = {"x86_64": 62, "aarch64": 183}
+"""ELF's number of a machine, by the name that the system gives it. Files for others are only looked at in part."""
 
 HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 PROGRAM = struct.Struct("<IIQQQQQQ")
@@ -23,25 +24,28 @@ def complaint_about(data: bytes | bytearray) -> str | None:
     """Why these bytes cannot be a whole shared library of this machine; None if they may be one."""
     if len(data) < HEADER.size:
         return f"it has only {len(data)} bytes"
-    ident, kind, machine, _, _, programs_at, sections_at, *rest = HEADER.unpack_from(data)
-    _, _, program_size, programs, section_size, sections, _ = rest
+    ident, kind, machine, *_ = HEADER.unpack_from(data)
     if not ident.startswith(MAGIC):
         return "it is not a shared library (no ELF header)"
-    if ident[4] != CLASS_64 or ident[5] != LITTLE_ENDIAN or machine != _machine_of_python():
-        return f"it is made for another machine ({MACHINES.get(machine, machine)})"
+    if platform.machine() not in MACHINES:
+        return None
+    if (ident[4], ident[5], machine) != (CLASS_64, LITTLE_ENDIAN, MACHINES[platform.machine()]):
+        return f"it is not made for this machine, {platform.machine()}"
     if kind != SHARED_OBJECT:
         return "it is not a shared library"
-    if programs_at + programs * program_size > len(data) or program_size != PROGRAM.size:
-        return "it is cut off or damaged"
-    ends = [sections_at + sections * section_size]
-    for index in range(programs):
-        what, _, offset, _, _, in_file, _, _ = PROGRAM.unpack_from(data, programs_at + index * program_size)
-        if what == LOADED:
-            ends.append(offset + in_file)
-    return f"it is cut off: {len(data)} of {max(ends)} bytes" if max(ends) > len(data) else None
+    end = _end(data)
+    return None if end <= len(data) else f"it is cut off or damaged: {len(data)} of {end} bytes are there"
 
 
-def _machine_of_python() -> int:
-    """The ELF number of the machine this interpreter is made for, from its own file."""
-    with open(sys.executable, "rb") as file:
-        return int(HEADER.unpack(file.read(HEADER.size))[2])
+def _end(data: bytes | bytearray) -> int:
+    """Where the file must end at the earliest to hold all that its tables speak of."""
+    _, _, _, _, _, programs_at, sections_at, _, _, program_size, programs, section_size, sections, _ = (
+        HEADER.unpack_from(data)
+    )
+    ends = [programs_at + programs * max(program_size, PROGRAM.size), sections_at + sections * section_size]
+    if ends[0] <= len(data):
+        for index in range(programs):
+            what, _, offset, _, _, in_file, _, _ = PROGRAM.unpack_from(data, programs_at + index * program_size)
+            if what == LOADED:
+                ends.append(offset + in_file)
+    return int(max(ends))

@@ -122,7 +122,8 @@ class Game:
 
     def load(self, state: bytes) -> None:
         """Put the core into a state of its own making; it is checked by the core only, which is not much."""
-        if not self._core.retro_unserialize(state, len(state)):
+        # Some cores end the process when there is nothing to read.
+        if not state or not self._core.retro_unserialize(state, len(state)):
             raise EmulatorError(
                 f"the core {self.info.name} {self.info.version} refuses a state of {len(state)} bytes: "
                 "it was made by another core or for another game, or is damaged"

@@ -62,7 +62,7 @@ def _whole_file(path: Path) -> bytes:
 
 
 def _open_copy(path: Path, data: bytes, place: Path) -> ctypes.CDLL:
-    descriptor, copy = tempfile.mkstemp(prefix="rookery-core-", suffix=path.suffix, dir=place)
+    descriptor, copy = tempfile.mkstemp(prefix=f"rookery-core-{path.stem}-", suffix=path.suffix, dir=place)
     try:
         with open(descriptor, "wb") as file:
             file.write(data)

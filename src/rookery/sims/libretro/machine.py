@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rookery.errors import ClosedError, EmulatorError
-from rookery.sims.emulator import Identity, MachineState, Memory, Picture
+from rookery.sims.emulator import Identity, MachineState, Memory, Picture, pad_of
 from rookery.sims.libretro import skipping
 from rookery.sims.libretro.frontend import Video
 from rookery.sims.libretro.game import Game
@@ -69,6 +69,8 @@ class LibretroEmulator:
         self._game: Game | None = game
         self.identity = Identity("libretro", game.info.name, game.info.version, system, hashlib.sha256(rom).hexdigest())
         self.buttons = buttons_of(system)
+        # Cores use buttons that the machine does not have for functions of their own, like turbo fire.
+        self._pad_bits = pad_of(*self.buttons)
         self.frame_skip = frame_skip
         self.frames_per_s = game.timing.frames_per_s
         self._skip = b""
@@ -102,7 +104,7 @@ class LibretroEmulator:
     def step(self, pad: int) -> None:
         """Run ``frame_skip`` frames with ``pad`` held; only the last is drawn where the core can leave drawing out."""
         game = self._open_game()
-        game.frontend.pad = pad
+        game.frontend.pad = pad & self._pad_bits
         self._loaded = None
         game.run(self.frame_skip)
 
@@ -111,7 +113,7 @@ class LibretroEmulator:
         game = self._open_game()
         if frames < 1:
             raise EmulatorError(f"advance(frames={frames}): at least one frame must be run")
-        game.frontend.pad = pad
+        game.frontend.pad = pad & self._pad_bits
         self._loaded = None
         if not self.abilities.skips_drawing:
             return game.run(frames)
@@ -165,7 +167,7 @@ class LibretroEmulator:
         self._keeper.load(game, state.core, state.cartridge)
         if game.info.name == MGBA:
             paint(game, picture.pixels)
-        game.frontend.pad = state.pad
+        game.frontend.pad = state.pad & self._pad_bits
         self._loaded = picture
 
     # ---- the end --------------------------------------------------------------------------------------------------
