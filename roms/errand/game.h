@@ -78,13 +78,13 @@ u32 is_sunk(s32 x, s32 y);
 
 /* rook.c */
 void move_rook(void);
+void rook_pixel(s32 *x, s32 *y);
 void be_sent_back(u32 mode);
 
 /* movers.c */
 void place_movers(void);
 void move_movers(void);
 u32 is_caught(void);
-void rook_pixel(s32 *x, s32 *y);
 void mover_pixel(const Mover *mover, s32 *x, s32 *y);
 
 /* draw.c */

@@ -32,7 +32,7 @@ static void start(void) {
   new_game();
   if (has_save()) load_save();
   SaveBlock1 *block = gSaveBlock1Ptr;
-  block->events |= block->map == 0;
+  block->events |= 1; /* the nest is no discovery */
   enter_map(block->map, block->x, block->y);
   begin_map();
 }

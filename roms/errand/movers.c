@@ -88,13 +88,6 @@ void mover_pixel(const Mover *mover, s32 *x, s32 *y) {
   *y = mover->y * 16 - mover->dy * behind;
 }
 
-void rook_pixel(s32 *x, s32 *y) {
-  static const s8 step_x[4] = {0, 0, -1, 1}, step_y[4] = {1, -1, 0, 0};
-  const s32 behind = gMain.hop * 341 >> 8;
-  *x = gSaveBlock1Ptr->x * 16 - step_x[gSaveBlock1Ptr->facing] * behind;
-  *y = gSaveBlock1Ptr->y * 16 - step_y[gSaveBlock1Ptr->facing] * behind;
-}
-
 u32 is_caught(void) {
   s32 rook_x, rook_y, x, y;
   rook_pixel(&rook_x, &rook_y);

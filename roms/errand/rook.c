@@ -3,6 +3,12 @@
 
 static const s8 kStepX[4] = {0, 0, -1, 1}, kStepY[4] = {1, -1, 0, 0};
 
+void rook_pixel(s32 *x, s32 *y) {
+  const s32 behind = gMain.hop * 341 >> 8; /* 16 pixels through 12 ticks */
+  *x = gSaveBlock1Ptr->x * 16 - kStepX[gSaveBlock1Ptr->facing] * behind;
+  *y = gSaveBlock1Ptr->y * 16 - kStepY[gSaveBlock1Ptr->facing] * behind;
+}
+
 static s32 asked_direction(void) {
   const u32 keys = gMain.keys;
   if (keys & KEY_DOWN) return DOWN;

@@ -111,7 +111,7 @@ void measure_way(void) {
   if (block->way < block->best) block->best = block->way;
 }
 
-/* Stones of one column sink together, one column after the other. */
+/* Stones sink one after the other, and those with the same x + y together. */
 static u32 tide_of(s32 x, s32 y) {
   u32 at = gMain.tide + (u32)(x + y) * 24;
   while (at >= TIDE_TICKS) at -= TIDE_TICKS;
