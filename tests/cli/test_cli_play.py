@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import struct
 import subprocess
 import sys
@@ -13,7 +14,8 @@ import time
 
 import pytest
 
-from rookery.sims.games import lantern
+from rookery.cli.main import main
+from rookery.sims.games import lantern, rom_of
 from rookery.sims.games.lantern import MODES
 
 RIGHT, ENTER = b"\x1b[C", b"\r"
@@ -24,13 +26,13 @@ HALF_BLOCK = "\N{UPPER HALF BLOCK}".encode()
 class Typist:
     """Somebody at a terminal of 100 by 40 cells."""
 
-    def __init__(self, directory, *args):
+    def __init__(self, directory, *args, verb="play"):
         self._master, self.slave = pty.openpty()
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         self.before = termios.tcgetattr(self.slave)
         self.seen = b""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "rookery", "play", *args],
+            [sys.executable, "-m", "rookery", verb, *args],
             stdin=self.slave, stdout=self.slave, stderr=self.slave, cwd=directory, start_new_session=True,
             env={**os.environ, "COLORTERM": "truecolor"}, preexec_fn=self._take_the_terminal,
         )  # fmt: skip
@@ -82,10 +84,9 @@ class Typist:
 def play(tmp_path):
     typists = []
 
-    def begin(*args, plays=True):
-        typists.append(Typist(tmp_path, *args))
-        if plays:
-            typists[-1].wait_for(HALF_BLOCK)
+    def begin(*args, verb="play"):
+        typists.append(Typist(tmp_path, *args, verb=verb))
+        typists[-1].wait_for(HALF_BLOCK)
         return typists[-1]
 
     yield begin
@@ -176,6 +177,24 @@ def test_what_is_played_can_be_recorded_and_replayed(play, tmp_path, rookery):
     assert (done.code, "all" in done.out, "as recorded" in done.out) == (0, True, True), done.err
 
 
+def test_a_movie_is_watched_and_left(play, rookery):
+    assert rookery("record", "rookery/Lantern-v0", "--out", "long.movie", "--steps", "400").code == 0
+    typist = play("long.movie", "--watch", verb="replay")
+    typist.wait_for(rb"step \d+ of 400")
+    typist.type(b"q")
+    assert typist.code() == 0
+    assert re.search(r"stopped after step \d+ of 400; all are as recorded", typist.words())
+    assert termios.tcgetattr(typist.slave) == typist.before
+
+
+def test_a_rom_of_another_revision_is_played_and_said_to_be_one(play, here):
+    shutil.copy(rom_of("rookery/Lantern-v0"), here / "mine.nes")
+    typist = play("rookery/Mario-v0", "--rom", "mine.nes")
+    typist.type(b"q")
+    assert typist.code() == 0
+    assert "facee9c577a5262dbe33ac4930bb0b58c8c037f7" in typist.words()
+
+
 def test_without_a_terminal_it_says_so(rookery):
     done = rookery("play", "rookery/Lantern-v0")
     assert done.code == 2
@@ -189,14 +208,14 @@ def test_without_a_terminal_it_says_so(rookery):
         (("rookery/Mario-v0",), "needs your own ROM of Super Mario Bros."),
         (("rookery/Mario-v0", "--rom", "none.nes"), "--rom none.nes: there is no such file"),
         (("rookery/Lantern-v0", "--state", "none.rook"), "none.rook"),
+        (("game.py", "--rom", "none.nes"), "give one of them"),
         (("rookery/Lantern-v0", "--movie", "game.py"), "is there already"),
     ],
 )
-def test_mistakes_are_said_before_the_screen_is_cleared(play, here, args, words):
-    typist = play(*args, plays=False)
-    assert typist.code() in (1, 2)
-    assert words in " ".join(typist.words().split())
-    assert b"\x1b[?1049h" not in typist.seen
+def test_mistakes_are_said_before_a_terminal_is_asked_for(here, monkeypatch, capsys, args, words):
+    monkeypatch.chdir(here)
+    assert main(["play", *args]) in (1, 2)
+    assert words in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_game_in_a_window(rookery, here):

@@ -5,6 +5,7 @@ Native code runs in the worker only. What crashes there is healed, or told; the 
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -56,12 +57,30 @@ def find_game(game: str, rom: Path | None) -> GameFile:
         if not path.is_file():
             ids = ", ".join(one.id for one in GAMES)
             raise ConfigError(f"GAME {game!r} is neither a ROM's file nor a game; games: {ids}")
+        if rom is not None:
+            raise ConfigError(f"GAME {game!r} is a ROM's file, and --rom {rom} another; give one of them")
         return GameFile(path.name, path.resolve(), None)
     if known.needs_rom and rom is None:
         raise ConfigError(f"{known.id} needs your own ROM of {known.title}: give its file with --rom")
     if rom is not None and not rom.is_file():
         raise ConfigError(f"--rom {rom}: there is no such file")
     return GameFile(known.id, rom_of(known.id) if rom is None else rom.resolve(), known.id)
+
+
+def why_another_revision(game: GameFile) -> str:
+    """Words about a ROM that is not the revision its game is made for; empty if it is, or if any will do."""
+    from rookery.sims.games import GAMES
+    from rookery.sims.games.revisions import check_revision, read_rom
+
+    known = next((one for one in GAMES if one.id == game.id and one.needs_rom), None)
+    if known is None:
+        return ""
+    edition = importlib.import_module(known.factory.partition(":")[0]).EDITION
+    try:
+        check_revision(read_rom(game.rom, edition), edition, any_revision=False)
+    except ConfigError as error:
+        return str(error)
+    return ""
 
 
 class GameSlot:

@@ -54,14 +54,16 @@ class Play:
 
     def run(self) -> int:
         """Play until the player quits."""
-        from rookery.cli.gameslot import GameSlot, find_game
+        from rookery.cli.gameslot import GameSlot, find_game, why_another_revision
 
         game = find_game(self.game, self.rom)
         if self.movie is not None and self.movie.exists():
             raise ConfigError(f"--movie {self.movie}: is there already; give another name")
-        face = self._face(game)
-        with GameSlot(game, core=self.core, start=self._start(), hashed=self.movie is not None) as slot:
+        start, face = self._start(), self._face(game)
+        with GameSlot(game, core=self.core, start=start, hashed=self.movie is not None) as slot:
             player = self._played(slot, face)
+        if words := why_another_revision(game):
+            say(words, "[yellow]warning[/]")
         for path in player.states:
             say(f"{path}: a state; begin episodes there with state={str(path)!r}")
         return 0
