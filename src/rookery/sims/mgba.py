@@ -115,7 +115,7 @@ class MgbaEmulator:
         native = lib.mCoreCreate(lib.mPLATFORM_GBA if system == "gba" else lib.mPLATFORM_GB)
         native.init(native)
         lib.mCoreInitConfig(native, ffi.NULL)
-        rom = ffi.new("uint8_t[]", data)
+        rom = ffi.from_buffer(data)
         core = ffi.gc(native, lambda core, rom=rom: _unload(lib, ffi, core))  # the lambda keeps the ROM's bytes
         if not core.loadROM(core, lib.VFileFromConstMemory(rom, len(data))):
             raise EmulatorError("mGBA refuses this ROM: it is damaged or has hardware that mGBA does not know")
@@ -126,19 +126,22 @@ class MgbaEmulator:
     def _saved(self) -> tuple[bytes, bytes]:
         """The core's state and the cartridge's memory."""
         core, ffi = self._core, self._ffi
-        state, copy = ffi.new("uint8_t[]", core.stateSize(core)), ffi.new("void **")
+        state = ffi.new("uint8_t[]", core.stateSize(core))
         if not core.saveState(core, state):
             raise EmulatorError("mGBA could not save its state")
-        size = core.savedataClone(core, copy)
-        cartridge = bytes(ffi.buffer(ffi.gc(copy[0], self._lib.free), size)) if size else b""
-        return bytes(ffi.buffer(state)), cartridge
+        return bytes(ffi.buffer(state)), self._cartridge()
+
+    def _cartridge(self) -> bytes:
+        copy = self._ffi.new("void **")
+        size = self._core.savedataClone(self._core, copy)
+        return bytes(self._ffi.buffer(self._ffi.gc(copy[0], self._lib.free), size)) if size else b""
 
     def _take(self, state: bytes, cartridge: bytes) -> None:
         """The state first: it says what kind of memory the cartridge has."""
         core = self._core
         if not core.loadState(core, state):
             raise EmulatorError("mGBA refuses this state: it is damaged, or was saved with another ROM or version")
-        size = len(self._saved()[1])
+        size = len(self._cartridge())
         if len(cartridge) != size or (size and not core.savedataRestore(core, cartridge, size, True)):
             raise EmulatorError(f"mGBA refuses the cartridge's memory: it has {len(cartridge)} bytes, not {size}")
 
