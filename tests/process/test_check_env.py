@@ -203,3 +203,17 @@ def test_environment_that_cannot_be_built_ends_as_a_start_error_with_its_traceba
     with pytest.raises(rookery.WorkerStartError) as caught:
         check_env(Fragile("raise_error", When("construct")), **QUICK)
     assert "the zoo raised this on purpose" in caught.value.fault.traceback
+
+
+class Placed(CountingEnv):
+    """Asks for its place whenever it is made."""
+
+    def __init__(self):
+        super().__init__()
+        (rookery.current_slot().scratch / "log").write_text("here")
+
+
+def test_an_environment_that_asks_for_its_slot_can_be_checked():
+    report = check_env(Placed, **QUICK)
+    assert report.deterministic
+    assert report.findings == ()

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rookery.spec.context import current_slot, enter_slot
 from rookery.spec.env import EnvSpec
 from rookery.testing.leftovers import descendants
 from rookery.worker.probe import resident_bytes
@@ -41,10 +42,18 @@ class Examined:
     spec = None
 
     def __init__(self, spec: EnvSpec) -> None:
-        self._make = spec.load()
+        self._load, self._context = spec.load(), current_slot()
         self._before_bytes = resident_bytes()
-        self._env = self._make()
+        self._env = self._load()
         self.observation_space, self.action_space = self._env.observation_space, self._env.action_space
+
+    def _make(self) -> Any:
+        """Another one, in the same place: its constructor may ask for it."""
+        enter_slot(self._context)
+        try:
+            return self._load()
+        finally:
+            enter_slot(None)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """As the environment does."""
