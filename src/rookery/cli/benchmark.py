@@ -1,4 +1,4 @@
-"""``rookery benchmark ENV``: measures workers x groups x num_envs and prints a table and the line to paste."""
+"""``rookery benchmark ENV``: measures pools, or with ``--train`` training, and prints a table and the line to paste."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import statistics
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
@@ -27,10 +28,12 @@ OF_FREE_MEMORY = 0.8
 class Benchmark:
     """Measure an environment in pools of different shapes; print a table and the line to paste.
 
-    Groups above 1 mean first-ready batches: recv() returns num_envs / groups slots.
+    Groups above 1 mean first-ready batches: recv() returns num_envs / groups slots. With --train, PPO is trained from
+    end to end for each number of environments, and the line to paste is a command.
 
     For example:
     $ rookery benchmark CartPole-v1
+    $ rookery benchmark CartPole-v1 --train --num-envs 8 16 32
     $ rookery benchmark mygame:make --num-envs 16 64 --workers 2 4 8 --memory-limit 4GB --seconds 60
     """
 
@@ -55,13 +58,32 @@ class Benchmark:
     seconds: float = 20.0
     """Time for everything; what does not fit is not measured."""
 
+    train: bool = False
+    """Train PPO instead of stepping at random: steps/s end to end; workers and groups are chosen by the trainer."""
+
+    config: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
+    """With --train: a YAML file of the run to measure, as rookery train takes it."""
+
     def run(self) -> int:
         """Measure and print."""
+        if not self.seconds > 0:
+            raise ConfigError(f"--seconds {self.seconds:g} must be greater than zero")
+        return self._measure_training() if self.train else self._measure_pools()
+
+    def _measure_training(self) -> int:
+        from rookery.cli.trainbench import TrainSeries, report
+
+        kwargs = env_spec(self.env, self.env_kwargs).kwargs
+        series = TrainSeries.of(self.env, kwargs, self.config, self.seconds)
+        series.measure_all(self.num_envs)
+        return report(series)
+
+    def _measure_pools(self) -> int:
         from rookery.cli.bareloop import BareLoops
         from rookery.cli.series import Series
 
-        if not self.seconds > 0:
-            raise ConfigError(f"--seconds {self.seconds:g} must be greater than zero")
+        if self.config is not None:
+            raise ConfigError(f"--config {self.config} is about training: say --train too")
         spec, cores = env_spec(self.env, self.env_kwargs), host.cores()
         every = configs(self.num_envs, self.workers or (1, cores, 2 * cores), self.groups)
         limit = parse_bytes(self.memory_limit) if self.memory_limit else int(OF_FREE_MEMORY * host.free_bytes())

@@ -6,6 +6,7 @@ import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,12 @@ class RunFacts:
 
     @property
     def steps_per_s(self) -> float | None:
-        """Over the whole of the latest start."""
-        seconds, steps = self._last("seconds"), self._last("step")
-        begun = next((row["step"] for row in reversed(self.rows) if row.get("seconds", 0.0) > (seconds or 0.0)), 0.0)
-        return None if not seconds or steps is None else (steps - begun) / seconds
+        """Over the whole of the latest start; its clock began at zero."""
+        timed = [row for row in self.rows if "seconds" in row and "step" in row]
+        if not timed or not timed[-1]["seconds"]:
+            return None
+        resets = [before["step"] for before, after in pairwise(timed) if after["seconds"] < before["seconds"]]
+        return (timed[-1]["step"] - (resets[-1] if resets else 0.0)) / timed[-1]["seconds"]
 
     @property
     def curve(self) -> list[tuple[float, float]]:

@@ -118,8 +118,9 @@ def _facts(run: RunFacts) -> Iterator[tuple[str, object]]:
 
 def _start(start: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {start[name]}" for name in ("rookery", "python", "torch") if name in start)
-    commit = f", commit {start['git_commit'][:12]}{' and changes' if start.get('git_changed') else ''}"
-    return f"{start.get('at', '?')}, {versions}{commit if 'git_commit' in start else ''}"
+    commit = f", commit {str(start['git_commit'])[:12]}" if "git_commit" in start else ""
+    changed = " and changes" if start.get("git_changed") else ""
+    return f"{start.get('at', '?')}, {versions}{commit}{changed}"
 
 
 def _compare(runs: Sequence[RunFacts]) -> int:

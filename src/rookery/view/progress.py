@@ -32,7 +32,7 @@ NEWS_A_SECOND = 5
 """Lines about events within one second; more are counted and told as a number."""
 
 STYLES = {"starting": "cyan", "running": "green", "hung": "red", "restarting": "yellow", "quarantined": "magenta"}
-LATEST = 4
+LATEST = 6
 
 
 class ProgressView:
@@ -60,9 +60,9 @@ class ProgressView:
             self._face.show(self.board, self._clock(), news)
 
     def say(self, line: str) -> None:
-        """News in words."""
+        """A sentence that is always told."""
         with self._lock:
-            self._face.show(self.board, self._clock(), line)
+            self._face.say(line)
 
     def begin(self, name: str, step: int, total: int, seconds: float | None = None) -> None:
         """The run is up, at ``step`` of ``total``; or it ends after ``seconds``, whatever its steps."""
@@ -167,6 +167,9 @@ class _Lines:
             self._told_s = now
             self._tell_state(board)
 
+    def say(self, line: str) -> None:
+        self._print(line)
+
     def close(self, board: TrainBoard, now: float) -> None:
         if board.step > board.begun_at and board.step != self._told_step:
             self._tell_state(board)
@@ -212,11 +215,14 @@ class _Picture:
 
     def show(self, board: TrainBoard, now: float, news: str) -> None:
         if news:
-            self._news = [*self._news, news][-LATEST:]
+            self.say(news)
         if now - self._drawn_s >= DRAW_EVERY_S:
             self._drawn_s = now
             self._live.start()
             self._live.update(self._whole(board, now), refresh=True)
+
+    def say(self, line: str) -> None:
+        self._news = [*self._news, line][-LATEST:]
 
     def close(self, board: TrainBoard, now: float) -> None:
         if self._live.is_started:

@@ -1,0 +1,207 @@
+"""``rookery train``: one command trains, keeps everything, goes on, and refuses what would lose something."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+import yaml
+from same_process import commands, reap_orphans
+
+from rookery.cli.train import Train, sized, summary
+from rookery.train.config import TrainConfig
+from rookery.train.facts import Result
+from rookery.train.sizing import LEAST_PER_CORE, MOST_PER_CORE, Measured, choose
+from rookery.view.monitor import read_episodes
+from rookery.view.table import read_table
+
+SMALL = ("--ppo.n-steps", "32", "--n-envs", "4", "--overlap", "off")
+
+
+@pytest.fixture
+def command(here, monkeypatch, capsys):
+    return commands(here, monkeypatch, capsys)
+
+
+@pytest.fixture
+def train(command):
+    return lambda *args: command("train", *args, *SMALL)
+
+
+def test_one_command_trains_and_keeps_everything_about_the_run(train, here):
+    done = train("CartPole-v1", "--timesteps", "2000", "--run-dir", "runs/one", "--seed", "3")
+    assert done.code == 0, done.err
+    run = here / "runs" / "one"
+    assert re.search(r"done: 2,048 steps, \d+ episodes, mean return \d+\.\d+", done.out)
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    assert (config["env"], config["seed"], config["ppo"]["n_steps"], config["n_envs"]) == ("CartPole-v1", 3, 32, 4)
+    rows = read_table(run / "progress.csv")
+    assert [row["step"] for row in rows] == list(range(128, 2049, 128))
+    assert sorted(path.name for path in (run / "monitor").iterdir()) == [f"{slot}.monitor.csv" for slot in range(4)]
+    assert list((run / "tensorboard").iterdir())
+    assert list((run / "checkpoints").iterdir())
+    assert (run / "pool" / "events.jsonl").exists()
+    assert {"seconds", "steps_per_s", "policy_loss", "value_loss", "entropy"} <= set(rows[0])
+    (start,) = json.loads((run / "run.json").read_text())["starts"]
+    assert {"rookery", "torch", "python", "command", "at"} <= set(start)
+
+
+def test_the_directory_is_named_after_environment_and_time_if_none_is_said(train, here):
+    assert train("CartPole-v1", "--timesteps", "128").code == 0
+    (run,) = (here / "runs").iterdir()
+    assert re.fullmatch(r"CartPole-v1-\d{8}-\d{6}", run.name)
+
+
+def test_a_run_is_not_overwritten_and_goes_on_without_its_settings_being_said_again(train, command, here):
+    assert train("CartPole-v1", "--timesteps", "256", "--run-dir", "runs/one").code == 0
+    again = train("CartPole-v1", "--run-dir", "runs/one")
+    assert again.code == 2
+    assert "holds a run already; --resume goes on with it, --force deletes it" in again.err
+    on = command("train", "--run-dir", "runs/one", "--resume", "--timesteps", "512")
+    assert on.code == 0, on.err
+    assert "goes on at step 256" in on.out
+    assert [row["step"] for row in read_table(here / "runs" / "one" / "progress.csv")] == [128, 256, 384, 512]
+
+
+def test_a_resumed_run_ends_with_the_weights_and_the_logs_of_one_that_was_never_killed(command, here):
+    flags = ("CartPole-v1", "--timesteps", "4096", "--checkpoint-every", "512", *SMALL)
+    whole = command("train", *flags, "--run-dir", "whole")
+    assert whole.code == 0, whole.err
+    killed = [sys.executable, "-m", "rookery", "train", *flags, "--run-dir", "killed"]
+    with subprocess.Popen(killed, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        _wait_for_checkpoint(here / "killed" / "checkpoints", process)
+        os.kill(process.pid, signal.SIGKILL)
+    reap_orphans()
+    resumed = command("train", "--run-dir", "killed", "--resume")
+    assert resumed.code == 0, resumed.err
+    assert _sha(resumed.out) == _sha(whole.out)
+    assert _shown_sha(command, "killed") == _shown_sha(command, "whole") == _sha(whole.out)
+    steps = [row["step"] for row in read_table(here / "killed" / "progress.csv")]
+    assert steps == list(range(128, 4097, 128))
+    episodes = [sorted(row[:2] for row in read_episodes(here / name / "monitor")) for name in ("whole", "killed")]
+    assert episodes[0] == episodes[1]
+
+
+def _wait_for_checkpoint(directory, process):
+    while not (directory.is_dir() and list(directory.glob("step-*.ckpt"))):
+        assert process.poll() is None, process.stderr.read()
+        assert process.stdout.readline() or process.poll() is None
+
+
+def _sha(out):
+    return re.search(r"weights sha256: ([0-9a-f]{64})", out)[1]
+
+
+def _shown_sha(command, run):
+    return _sha(command("runs", "show", run).out)
+
+
+def test_a_file_has_the_shape_of_the_flags_and_flags_win(train, command, here):
+    (here / "run.yaml").write_text("env: CartPole-v1\ntimesteps: 256\nppo:\n  epochs: 2\n  gamma: 0.9\n")
+    done = train("--config", "run.yaml", "--set", "ppo.gamma=0.95", "--ppo.epochs", "1", "--run-dir", "one")
+    assert done.code == 0, done.err
+    config = yaml.safe_load((here / "one" / "config.yaml").read_text())
+    assert (config["timesteps"], config["ppo"]["epochs"], config["ppo"]["gamma"]) == (256, 1, 0.95)
+    repeated = command("train", "--config", "one/config.yaml", "--run-dir", "two")
+    assert _sha(repeated.out) == _sha(done.out)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("env: CartPole-v1\nppo:\n  epoch: 2\n", "run.yaml:3: ppo.epoch is not a setting; did you mean ppo.epochs?"),
+        ("env: CartPole-v1\nn_envs: four\n", "run.yaml:2: n_envs='four' must be a whole number or 'auto'"),
+        ("env: CartPole-v1\nppo: {clip: 0}\n", "run.yaml:2: clip=0.0 must be greater than 0"),
+        ("env: CartPole-v1\nresume: true\n", "run.yaml:2: resume needs run_dir"),
+        ("timesteps: 100\n", "env is not said"),
+        ("env: CartPole\n", "run.yaml:1: env='CartPole' is not an environment"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_refused_by_line_before_anything_starts(command, here, text, words):
+    (here / "run.yaml").write_text(text)
+    done = command("train", "--config", "run.yaml")
+    assert done.code == 2
+    assert words in done.err
+    assert "Traceback" not in done.err
+    assert not (here / "runs").exists()
+
+
+def test_a_flag_that_does_not_exist_is_answered_with_the_nearest(rookery):
+    done = rookery("train", "CartPole-v1", "--ppo.epoch", "3")
+    assert done.code == 2
+    assert "--ppo.epochs" in done.err
+
+
+def test_keyword_arguments_reach_the_environment(train, here):
+    done = train("game:Calm", "--env-kwargs", "size=5", "--timesteps", "128", "--run-dir", "one")
+    assert done.code == 0, done.err
+    assert yaml.safe_load((here / "one" / "config.yaml").read_text())["env_kwargs"] == {"size": 5}
+
+
+def test_an_environment_that_does_not_start_is_told_in_its_own_words(train):
+    done = train("game:Unbuildable", "--timesteps", "128")
+    assert done.code == 1
+    assert "KeyError: 'rom'" in done.err
+
+
+def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(here):
+    trainer = [sys.executable, "-m", "rookery", "train", "CartPole-v1", "--run-dir", "one", *SMALL]
+    with subprocess.Popen(trainer, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            if line.startswith("run: "):
+                break
+        os.kill(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "go on: rookery train --run-dir one --resume" in out
+    assert list((here / "one" / "checkpoints").iterdir())
+
+
+def test_visualize_changes_neither_the_number_of_environments_nor_the_result(train, here):
+    runs = [train("CartPole-v1", "--timesteps", "256", "--run-dir", name, *more)
+            for name, more in (("plain", ()), ("seen", ("--visualize",)))]  # fmt: skip
+    assert "training goes on without pictures" in runs[1].out
+    assert _sha(runs[0].out) == _sha(runs[1].out)
+    assert yaml.safe_load((here / "seen" / "config.yaml").read_text())["n_envs"] == 4
+
+
+GB = 10**9
+
+
+def test_auto_takes_more_environments_the_cheaper_a_step_is():
+    fast, slow = (choose(Measured(step_s, 1.0, 50_000_000), 4, 64 * GB) for step_s in (5e-6, 5e-3))
+    assert fast.n_envs == 4 * MOST_PER_CORE
+    assert slow.n_envs == 4 * LEAST_PER_CORE
+    assert "5.0 ms a step" in slow.because
+
+
+def test_auto_takes_more_environments_where_steps_wait():
+    waiting = choose(Measured(5e-3, 0.1, 50_000_000), 4, 64 * GB)
+    assert waiting.n_envs == 40
+    assert "waits 90% of it" in waiting.because
+
+
+def test_auto_takes_no_more_than_memory_holds():
+    assert choose(Measured(5e-6, 1.0, GB), 4, 10 * GB).n_envs == 8
+    assert "memory for 8 environments of 1000 MB" in choose(Measured(5e-6, 1.0, GB), 4, 10 * GB).because
+
+
+def test_auto_is_measured_and_explained(capsys):
+    config = sized(TrainConfig(env="CartPole-v1", n_envs="auto"))
+    assert isinstance(config.n_envs, int)
+    assert re.match(rf"n_envs {config.n_envs}: \d+ cores, \d+ us a step", capsys.readouterr().out)
+
+
+def test_what_was_said_is_what_is_trained():
+    said = Train("CartPole-v1", {"timesteps": 5, "env_kwargs": ("a=1",), "net": {"hidden": (8,)}}, None, ("seed=7",))
+    config = said.settings()
+    assert (config.timesteps, config.env_kwargs, config.net.hidden, config.seed) == (5, {"a": 1}, (8,), 7)
+
+
+def test_a_run_without_an_episode_is_told_as_such():
+    result = Result(step=10, episodes=0, mean_return=None, version=1, seconds=1.0, steps_per_s=10.0,
+                    weights_sha256="ab", stopped=False, run_dir=None, policy=None)  # fmt: skip
+    assert summary(result)[0] == "done: 10 steps, 0 episodes, no episode ended, 1.00 s at 10 steps/s"

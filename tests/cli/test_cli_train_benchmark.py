@@ -1,0 +1,42 @@
+"""``rookery benchmark --train``: steps/s end to end for each number of environments, and the one to take."""
+
+import re
+
+import pytest
+from same_process import commands
+
+from rookery.cli.trainbench import TrainMeasurement, TrainSeries, best_of
+from rookery.train.config import TrainConfig
+
+
+@pytest.fixture
+def command(here, monkeypatch, capsys):
+    return commands(here, monkeypatch, capsys)
+
+
+def test_training_is_measured_and_the_line_to_paste_is_a_command(command, here):
+    (here / "run.yaml").write_text("env: any:env\nppo: {n_steps: 16}\noverlap: off\n")
+    done = command("benchmark", "CartPole-v1", "--train", "--num-envs", "4", "--seconds", "1", "--config", "run.yaml")
+    assert done.code == 0, done.err
+    assert re.search(r"│ +4 │ +\d │ +off │ +[\d,]+ │ +\d+% │ +\d+% │", done.out)
+    assert done.out.splitlines()[-1] == "rookery train CartPole-v1 --n-envs 4 --overlap off"
+
+
+def test_a_file_about_training_needs_training(command):
+    done = command("benchmark", "CartPole-v1", "--config", "run.yaml")
+    assert done.code == 2
+    assert "say --train too" in done.err
+
+
+def test_what_there_is_no_time_for_is_not_measured():
+    series = TrainSeries(
+        TrainConfig(env="CartPole-v1"), deadline_s=0.0, measured=[TrainMeasurement(2, 1, "off", 1, 0, 0)]
+    )
+    series.measure_all([8, 16])
+    assert series.skipped == [8, 16]
+
+
+def test_of_equally_fast_numbers_the_smallest_is_taken():
+    several = [TrainMeasurement(n, 2, "off", speed, 0.1, 0.5) for n, speed in ((8, 980.0), (16, 1000.0), (32, 700.0))]
+    assert best_of(several).n_envs == 8
+    assert best_of(several[1:]).n_envs == 16
