@@ -149,7 +149,7 @@ def test_a_loaded_state_shows_its_own_picture_and_holds_its_own_pad(begun):
 
 @pytest.mark.parametrize(
     "change",
-    [{"core": b"nonsense" * 100}, {"pixels": b"short"}, {"shape": (1, 2, 3)}, {"layout": "mauve"}],
+    [{"core": b""}, {"core": b"nonsense" * 100}, {"pixels": b"short"}, {"shape": (1, 2, 3)}, {"layout": "mauve"}],
     ids=lambda change: next(iter(change)),
 )
 def test_a_state_that_makes_no_sense_is_refused_and_play_goes_on(begun, change):
@@ -208,7 +208,7 @@ def test_every_direction_goes_where_it_says(backend, begun, direction):
     assert moved == [change * 5 % width for change in MOVES[direction]]
 
 
-def test_every_button_is_a_button_of_its_own(backend, begun):
+def test_every_button_is_a_button_of_its_own_and_others_are_none(backend, begun):
     emulator, state = begun
     visible = [name for name in emulator.buttons if backend.system != "gb" or name in MOVES]  # that game reads no more
 
@@ -224,6 +224,7 @@ def test_every_button_is_a_button_of_its_own(backend, begun):
     first, size, _ = FIRST[backend.system]
     nothing = emulator.memory.view(first, size * 5).tobytes()
     assert len({seen[name] for name in visible} | {nothing}) == len(visible) + 1
+    assert {seen[name] for name in BUTTONS if name not in emulator.buttons} <= {nothing}
 
 
 # ---- memory ---------------------------------------------------------------------------------------------------------
