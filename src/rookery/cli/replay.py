@@ -124,7 +124,7 @@ def _steps(slot: GameSlot, movie: Movie) -> Iterator[bool]:
 
 
 def _shown(slot: GameSlot, face: Any, step: int, line: str) -> bool:
-    """Show a step for as long as it takes, leaving some out where they are short; whether the viewer has seen enough."""
+    """Show a step as long as it takes, leaving some out where they are short; whether the viewer has seen enough."""
     step_s = slot.frame_skip / slot.frames_per_s
     each = max(round(1 / (step_s * face.pictures_per_s)), 1)
     if step % each:
