@@ -36,10 +36,10 @@ def test_a_saved_game_goes_on_the_same_anywhere(game, core, save, max_of_two):
     changes = {"save": save, "screen": Screen(stack=3, max_of_two=max_of_two)}
     env = game(core, **changes)
     env.reset(seed=3)
-    actions = actions_for(3, 160)
+    actions = actions_for(3, 120)
     play(env, actions[:45])
     state = env.save_state()
-    expected = play(env, actions[45:])  # over the end of two episodes
+    expected = play(env, actions[45:])  # over the end of an episode
     env.load_state(state)
     assert play(env, actions[45:]) == expected
     fresh = game(core, **changes)
