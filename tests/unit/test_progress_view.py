@@ -139,7 +139,7 @@ def test_a_healed_slot_is_news(lines):
 
 
 def drawn(board, news=()):
-    console = Console(file=io.StringIO(), width=80, force_terminal=False)
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
     console.print(picture(board, 10.0, news))
     return console.file.getvalue()
 
@@ -151,7 +151,7 @@ def test_the_panel_shows_everything_at_a_glance():
     board.episode(99.0)
     board.update(99, {}, {"collector": 0.1, "learner": 0.9})
     text = drawn(board, ["slot 3: back"])
-    for part in ("rookery CartPole-v1", "99 of 1,000 steps", "1 steps/s", "■■■■  4 running", "return 99.00, best 99.00",
+    for part in ("rookery CartPole-v1", "99 of 1,000 steps", "1 steps/s", "│ ■■■■  4 running", "return 99.00, best 99.00",
                  "idle: collector 10%", "0 faults", "slot 3: back", "▁", "█"):  # fmt: skip
         assert part in text
 

@@ -239,6 +239,7 @@ class _Picture:
 def picture(board: TrainBoard, now: float, news: Sequence[str]) -> Any:
     """The panel: progress, slots one by one, returns and their curve, idle shares, faults, what happened last."""
     from rich.console import Group
+    from rich.padding import Padding
     from rich.panel import Panel
     from rich.progress_bar import ProgressBar
     from rich.text import Text
@@ -246,7 +247,7 @@ def picture(board: TrainBoard, now: float, news: Sequence[str]) -> Any:
     left = "" if board.seconds_left is None else f"   {clock_time(board.seconds_left)} left"
     rows: list[Any] = [
         Text(f"{_steps(board)}   {board.steps_per_s:,.0f} steps/s{left}"),
-        ProgressBar(total=1.0, completed=board.share_done),
+        Padding(ProgressBar(total=1.0, completed=board.share_done), 0),  # a bare bar does not end its line
         _slots(board),
         Text(_returns(board)),
     ]
