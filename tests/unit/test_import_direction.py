@@ -38,6 +38,7 @@ ALSO = {
     "cli.check": {"testing"},
     "cli.chaos": {"testing"},
     "cli.cores": {"sims"},
+    "cli.games": {"sims"},
     "cli.state": {"sims"},
     "cli.play": {"sims"},
     "cli.playing": {"sims"},
@@ -47,7 +48,7 @@ ALSO = {
     "testing.natural": {"sims"},
     "testing.strikes": {"sims"},
 }
-"""Modules that may see more than their room: the conformance checks are what ``rookery check`` is about."""
+"""Modules that may see more than their room: verbs about emulators, and the checks ``rookery check`` is about."""
 
 
 def module_name(file: Path, root: Path) -> str:
