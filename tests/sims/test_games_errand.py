@@ -123,11 +123,11 @@ def test_when_keys_are_pressed_decides_chance_and_nothing_else_does(power_on, mg
     assert chance(40) != chance(41)
 
 
-def test_a_hop_is_a_step_and_brings_the_same_reward_only_once(make):
+def test_a_hop_is_a_step_and_what_it_earns_is_lost_by_going_back(make):
     env = make()
     nearer, further, nearer_again = (press(env, name)[1] for name in ("down", "up", "down"))
-    assert nearer == pytest.approx(0.1 - 0.005)
-    assert further == nearer_again == pytest.approx(-0.005)
+    assert nearer == nearer_again == pytest.approx(0.1 - 0.005)
+    assert further == pytest.approx(-0.1 - 0.005)
     assert (env.ram["x"], env.ram["y"], env.ram["hops"]) == (2, 3, 3)
 
 

@@ -14,7 +14,7 @@ from rookery.errors import ConfigError
 from rookery.sims.env import EmulatorEnv
 from rookery.sims.games.registry import rom_of
 from rookery.sims.memory_map import Field, MemoryMap, Ram
-from rookery.sims.rewards import equals, gained, lost, per_step
+from rookery.sims.rewards import delta, equals, gained, per_step
 from rookery.sims.screen import Screen
 
 Goal = Literal["meadow", "key", "ring", "spoon", "crown", "errand"]
@@ -151,9 +151,9 @@ def make(
         observe=() if observe == "screen" else OBSERVED,
         info=("success", "maps_seen", "best"),
         rewards=(
-            (0.1 * lost("best")).named("way"),
+            (-0.1 * delta("way")).named("way"),
             (5.0 * gained("success")).named("success"),
-            (-0.5 * gained("caught")).named("caught"),
+            (-0.2 * gained("caught")).named("caught"),
             per_step(-0.005).named("time"),
         ),
         ends=(equals("success", 1).named("success"), equals("mode", MODES.index("night")).named("night")),
