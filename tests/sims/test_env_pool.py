@@ -1,5 +1,6 @@
 """Emulated games in a pool: healed from their snapshots to the bit, apart from each other, refused if damaged."""
 
+import json
 import os
 import signal
 
@@ -101,11 +102,12 @@ def test_a_damaged_state_is_a_start_error_that_names_it(new_mgba, tmp_path):
 def test_a_path_in_a_pool_is_relative_to_where_the_program_runs(new_mgba, tmp_path, monkeypatch):
     rom_file(tmp_path, "gba")
     monkeypatch.chdir(tmp_path)
-    words = {"core": str(new_mgba.path), "memory": memory_of("gba"), "screen": Screen(stack=1)}
+    (tmp_path / "map.json").write_text(json.dumps(memory_of("gba")))
+    words = {"core": str(new_mgba.path), "memory": "map.json", "screen": Screen(stack=1)}
     game = rookery.EnvSpec("rookery.sims.env:EmulatorEnv", {"rom": "tiny.gba", **words})
     with rookery.Pool(game, 1, **CALM) as pool:
         assert pool.reset(seed=0).obs.shape == (1, 1, 84, 84)
-    assert os.listdir(tmp_path) == ["tiny.gba"]
+    assert sorted(os.listdir(tmp_path)) == ["map.json", "tiny.gba"]
 
 
 def test_slots_of_one_worker_do_not_share_what_terms_remember(new_mgba, tmp_path):

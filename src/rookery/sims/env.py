@@ -85,7 +85,7 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         self._rewards, self._ends = Tally("rewards", rewards), Tally("ends", ends)
         self._truncates = Tally("truncates", truncates)
         states = [here(path) for path in ([state] if isinstance(state, str | Path) else state or ())]
-        memory_map = None if memory is None else MemoryMap.of(here(memory) if isinstance(memory, str) else memory)
+        memory_map = _map_of(memory)
         drawn_every = 1 if screen is not None and screen.max_of_two else frame_skip
         self.machine: Emulator = open_emulator(here(rom), frame_skip=drawn_every, core=core, system=system)
         try:
@@ -223,6 +223,12 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
             "ends": self._ends.names,
             "truncates": self._truncates.names,
         }
+
+
+def _map_of(memory: MemoryMap | Mapping[str, Any] | str | Path | None) -> MemoryMap | None:
+    if memory is None:
+        return None
+    return MemoryMap.of(here(memory) if isinstance(memory, str | Path) else memory)
 
 
 def _listed(value: Any) -> Any:
