@@ -71,21 +71,24 @@ def _minibatches(settings: Settings) -> int:
 
 
 def watch(course: Course) -> Any:
-    """Notes the time of every update, and every episode."""
+    """Notes the time of every update, and every episode. Rows that hold a reset are no steps, and are not counted."""
     from rookery.train import Callback
 
     class Watch(Callback):
         def on_start(self, started: Any) -> None:
-            course.facts["because"] = list(started.because)
+            course.facts.update(because=list(started.because), collect_s=[], learn_s=[], valid=[])
+            self._seen, self._true = started.step, float(started.step)
             course.mark(started.step)
 
         def on_rollout(self, rollout: Any) -> None:
-            course.facts.setdefault("collect_s", []).append(rollout.seconds)
-            course.facts.setdefault("valid", []).append(rollout.valid_share)
+            course.facts["collect_s"].append(rollout.seconds)
+            course.facts["valid"].append(rollout.valid_share)
+            self._true += rollout.learned_share * (rollout.step - self._seen)
+            self._seen = rollout.step
 
         def on_update(self, update: Any) -> None:
-            course.facts.setdefault("learn_s", []).append(update.seconds)
-            course.mark(update.step)
+            course.facts["learn_s"].append(update.seconds)
+            course.mark(round(self._true))
 
         def on_episode(self, episode: Any) -> None:
             course.episode(episode.step, episode.total)
@@ -124,9 +127,8 @@ def weather(course: Course) -> Any:
 
 
 def _evaluation(policy: Any, game: str, seed: int, episodes: int, course: Course) -> None:
-    from rookery.train.evaluate import evaluate
-
     from rookery import EnvSpec
+    from rookery.train.evaluate import evaluate
 
     env = EnvSpec("games:make", {"name": game})
     for greedy in (True, False):

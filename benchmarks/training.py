@@ -39,6 +39,7 @@ METHOD = """\
   of them is the one that is compared. Rookery chooses its threads itself.
 - All of them: 8 environments, two tanh layers of 64 for the policy and two for the value, rollouts of 128, 4 epochs of
   minibatches of 256, Adam 2.5e-4. CleanRL's script is run as it is; its value clipping is off, as in the others.
+- Only true steps count: rows of Rookery that hold a reset are left out. CleanRL's cannot be told apart, and count.
 - Overlap: a simulator that lets one wait 5 ms a step, 42x42x2 pixels, a CNN. Collecting alone and learning alone are
   timed in a run without overlap, time per update in a run with it; the runs take turns.
 - Chaos: one SIGKILL of a random worker each second and one SIGSTOP each minute, in turn with quiet runs of the same
