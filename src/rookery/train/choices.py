@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 from rookery.train.config import TrainConfig
 
-SMALL = 4_000_000
-"""Rows of a minibatch times parameters, below which a second thread costs more than it brings (measured: 3 million)."""
+SMALL = 1e9
+"""Operations of one gradient step below which a second thread costs more than it brings, on a busy machine far more."""
+
+TINY = 1e8
+"""Operations of one gradient step below which most of its time is Python's, which two threads cannot run at once."""
 
 GAIN = 1.15
 """Overlap is switched on if it is expected to be so much faster: below that its lag is not worth it."""
@@ -36,18 +39,17 @@ class Cycle:
     cpu_s: float
 
 
-def is_small(config: TrainConfig, slots: int, parameters: int, has_image: bool) -> bool:
-    """Whether a gradient step is mostly Python's: then a second thread brings nothing, neither to it nor beside it."""
-    rows = config.ppo.n_steps * slots // config.ppo.minibatches
-    return not has_image and rows * parameters < SMALL
+def operations(config: TrainConfig, slots: int, per_row: int) -> float:
+    """Of one gradient step: forward, and twice as much backward; each a multiplication and an addition."""
+    return 6.0 * per_row * config.ppo.n_steps * slots / config.ppo.minibatches
 
 
-def choose_threads(config: TrainConfig, slots: int, parameters: int, has_image: bool, cores: int) -> Choice:
+def choose_threads(config: TrainConfig, work: float, cores: int) -> Choice:
     """Threads of the learner's arithmetic. Depends on no measurement and not on workers, so that bits do not either."""
     if config.threads != "auto":
         return Choice(config.threads, f"threads={config.threads}: as configured")
-    if is_small(config, slots, parameters, has_image):
-        return Choice(1, f"threads=1: {parameters:,} parameters are too little work for more")
+    if work < SMALL or cores == 1:
+        return Choice(1, f"threads=1: {work / 1e6:,.0f} million operations a gradient step are too few for more")
     if config.overlap == "on":
         return Choice(max(1, cores - 1), f"threads={max(1, cores - 1)}: all cores but one, which collects meanwhile")
     return Choice(cores, f"threads={cores}: workers rest while the learner learns")

@@ -44,6 +44,15 @@ def leaf_spaces(space: spaces.Space[Any], path: str = "") -> Iterator[tuple[str,
         yield path or ".", space
 
 
+def stored_dtype(space: spaces.Space[Any]) -> torch.dtype:
+    """Floats as float32; small whole numbers as they are, because pictures are big; others as int64."""
+    kind = np.dtype(space.dtype)
+    if kind.kind == "f":
+        return torch.float32
+    small = {"uint8": torch.uint8, "int8": torch.int8, "bool": torch.bool}
+    return small.get(kind.name, torch.int64)
+
+
 def is_image(space: spaces.Space[Any]) -> bool:
     """Whether convolutions make sense."""
     if not isinstance(space, spaces.Box):

@@ -19,9 +19,10 @@ from typing import Any
 import torch
 from gymnasium import spaces
 from torch import Tensor, nn
+from torch.nn import functional
 
 from rookery.train.config import NetConfig
-from rookery.train.encoders import Encoder
+from rookery.train.encoders import Encoder, leaf_spaces, stored_dtype
 from rookery.train.heads import BoxHead, make_head
 
 HIDDEN = (64, 64)
@@ -43,14 +44,15 @@ class Policy(nn.Module):
         super().__init__()
         with torch.random.fork_rng(devices=[]):  # layers draw from the global generator when they are made
             self.encoder = Encoder(observation_space, config)
+            self._leaves = [(leaf.shape or (), stored_dtype(leaf)) for _, leaf in leaf_spaces(observation_space)]
             self.head = make_head(action_space, config.log_std, clip_actions)
             size = self.encoder.size
             self.memory = Memory(size, config) if config.recurrent != "none" else None
             size = self.memory.size if self.memory is not None else size
             default = () if self.encoder.has_image or self.memory is not None else HIDDEN
             hidden = config.hidden if config.hidden is not None else default
-            self.actor = _layers(size, hidden, self.head.outputs, config.activation)
-            self.critic = _layers(size, hidden, 1, config.activation)
+            self.actor = Layers(size, hidden, self.head.outputs, config.activation)
+            self.critic = Layers(size, hidden, 1, config.activation)
         self.feature_size = size
         self._initialise(generator)
 
@@ -83,6 +85,22 @@ class Policy(nn.Module):
         found = self.encoder(tuple(leaf.reshape(length * count, *leaf.shape[2:]) for leaf in leaves))
         out: Tensor = self.memory(found.view(length, count, -1), state, starts)[0]
         return out.reshape(length * count, -1)
+
+    def multiplications(self) -> int:
+        """Of one row, forwards, about: each weight once, and those of a convolution once for every pixel it gives."""
+        total = sum(weights.numel() for weights in self.parameters())
+
+        def count(layer: nn.Module, given: Any, out: Tensor) -> None:
+            nonlocal total
+            total += sum(weights.numel() for weights in layer.parameters()) * (out[0, 0].numel() - 1)
+
+        kernels = [layer for layer in self.modules() if isinstance(layer, nn.Conv2d)]
+        hooks = [layer.register_forward_hook(count) for layer in kernels]
+        with torch.inference_mode():
+            self.encoder(tuple(torch.zeros(1, *shape, dtype=kind, device=self.device) for shape, kind in self._leaves))
+        for hook in hooks:
+            hook.remove()
+        return total
 
     def values(self, features: Tensor) -> Tensor:
         """What the critic expects."""
@@ -149,9 +167,19 @@ def _pieces(starts: Tensor) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def _layers(inputs: int, hidden: Sequence[int], outputs: int, activation: str) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for size in hidden:
-        layers += [nn.Linear(inputs, size), nn.Tanh() if activation == "tanh" else nn.ReLU()]
-        inputs = size
-    return nn.Sequential(*layers, nn.Linear(inputs, outputs))
+class Layers(nn.Sequential):
+    """Linear layers with an activation between them; in one call, because calls cost more than small products."""
+
+    def __init__(self, inputs: int, hidden: Sequence[int], outputs: int, activation: str) -> None:
+        sizes = [inputs, *hidden, outputs]
+        layers = [nn.Linear(before, after) for before, after in pairwise(sizes)]
+        super().__init__(*layers)
+        self._hidden, self._last = tuple(layers[:-1]), (layers[-1],)
+        self._activate = torch.tanh if activation == "tanh" else torch.relu
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Rows of outputs."""
+        for layer in self._hidden:
+            rows = self._activate(functional.linear(rows, layer.weight, layer.bias))
+        (last,) = self._last
+        return functional.linear(rows, last.weight, last.bias)

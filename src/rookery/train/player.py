@@ -15,11 +15,10 @@ from rookery.errors import UsageError
 from rookery.pool.batch import Batch
 from rookery.spec.arrays import split, tree_of
 from rookery.train.config import NetConfig
-from rookery.train.encoders import is_image, leaf_spaces
+from rookery.train.encoders import is_image, leaf_spaces, stored_dtype
 from rookery.train.heads import Head
 from rookery.train.nets import Policy
 from rookery.train.normalise import ObsNormaliser
-from rookery.train.rollout import stored_dtype
 from rookery.train.spacetree import space_of
 
 MASK = "action_mask"

@@ -27,6 +27,8 @@ from rookery.train.nets import Policy
 from rookery.train.rollout import Rollout
 from rookery.train.weights import FlatWeights
 
+CPU = torch.device("cpu")
+
 STATISTICS = ("loss", "policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm")
 
 
@@ -71,7 +73,7 @@ def update(
     epochs = 0
     for _ in range(config.epochs):
         first = len(seen)
-        for rows in minibatches(rollout, targets, config.minibatches, generator):
+        for rows in minibatches(rollout, targets, config.minibatches, generator, policy.device):
             weights.gradients.zero_()
             loss, statistics = loss_of(policy, rows, config)
             torch.autograd.backward(loss)
@@ -109,7 +111,7 @@ def clipped_loss(policy: Policy, rows: Rows, config: PpoConfig) -> tuple[Tensor,
     loss = policy_loss + config.value * value_loss - config.entropy * entropy
     with torch.no_grad():
         approx_kl = (ratio - 1 - change).mean()  # never negative, and less noisy than the mean of -change
-        clip_fraction = ((ratio - 1).abs() > config.clip).float().mean()
+        clip_fraction = (clipped != ratio).float().mean()
         return loss, torch.stack((loss, policy_loss, value_loss, entropy, approx_kl, clip_fraction))
 
 
@@ -133,17 +135,18 @@ def compiled_loss() -> Loss:
 
 def ratios(policy: Policy, rollout: Rollout) -> npt.NDArray[np.float64]:
     """How much likelier the policy takes each action now than the one that took it, (time, slots); for V-trace."""
+    there = policy.device
     with torch.inference_mode():
+        obs = tuple(leaf[:-1].to(there) for leaf in rollout.obs)
         if rollout.states is None:
-            features: Tensor = policy.encoder(tuple(leaf[:-1].flatten(0, 1).to(policy.device) for leaf in rollout.obs))
+            features: Tensor = policy.encoder(tuple(leaf.flatten(0, 1) for leaf in obs))
         else:
-            starts = torch.from_numpy(rollout.starts[:-1]).to(policy.device)
-            obs = tuple(leaf[:-1].to(policy.device) for leaf in rollout.obs)
-            features = policy.sequences(obs, rollout.states[0].to(policy.device), starts)
-        params: Tensor = policy.actor(features).cpu().view(rollout.params.shape)
+            starts = torch.from_numpy(rollout.starts[:-1]).to(there)
+            features = policy.sequences(obs, rollout.states[0].to(there), starts)
+        params: Tensor = policy.actor(features).view(rollout.params.shape)
         if rollout.masks is not None:
-            params = policy.head.masked(params, rollout.masks[:-1])
-        change = policy.head.log_prob(params, rollout.actions) - rollout.log_probs
+            params = policy.head.masked(params, rollout.masks[:-1].to(there))
+        change = policy.head.log_prob(params, rollout.actions.to(there)).cpu() - rollout.log_probs
         return change.double().exp().numpy()
 
 
@@ -155,40 +158,45 @@ def shorten(gradients: Tensor, longest: float) -> Tensor:
     return norm
 
 
-def minibatches(rollout: Rollout, targets: Targets, parts: int, generator: torch.Generator) -> Iterator[Rows]:
-    """All rows that are learned from, in random order and equal parts."""
+def minibatches(
+    rollout: Rollout, targets: Targets, parts: int, generator: torch.Generator, there: torch.device = CPU
+) -> Iterator[Rows]:
+    """All rows that are learned from, in random order and equal parts, on the device ``there``."""
     if rollout.states is not None:
-        yield from _sequence_minibatches(rollout, targets, parts, generator)
+        yield from _sequence_minibatches(rollout, targets, parts, generator, there)
         return
     learned = torch.from_numpy(rollout.learned).flatten()
     order = torch.randperm(len(learned), generator=generator)
     if not rollout.learned.all():
         order = order[learned[order]]
-    obs = tuple(leaf[:-1].flatten(0, 1) for leaf in rollout.obs)
-    actions, masks = rollout.actions.flatten(0, 1), None if rollout.masks is None else rollout.masks[:-1].flatten(0, 1)
-    numbers = _numbers(rollout, targets)
-    for chosen in order.tensor_split(parts):
+    obs = tuple(leaf[:-1].flatten(0, 1).to(there) for leaf in rollout.obs)
+    masks = None if rollout.masks is None else rollout.masks[:-1].flatten(0, 1).to(there)
+    actions, numbers = rollout.actions.flatten(0, 1).to(there), _numbers(rollout, targets).to(there)
+    for chosen in order.to(there).tensor_split(parts):
         if len(chosen):
-            picked = tuple(leaf[chosen] for leaf in obs)
-            allowed = None if masks is None else masks[chosen]
-            log_probs, values, advantages, returns = numbers[chosen].unbind(1)
-            yield Rows(picked, actions[chosen], allowed, log_probs, values, advantages, returns)
+            picked = tuple(leaf.index_select(0, chosen) for leaf in obs)
+            allowed = None if masks is None else masks.index_select(0, chosen)
+            log_probs, values, advantages, returns = numbers.index_select(1, chosen).unbind(0)
+            yield Rows(picked, actions.index_select(0, chosen), allowed, log_probs, values, advantages, returns)
 
 
-def _sequence_minibatches(rollout: Rollout, targets: Targets, parts: int, generator: torch.Generator) -> Iterator[Rows]:
+def _sequence_minibatches(
+    rollout: Rollout, targets: Targets, parts: int, generator: torch.Generator, there: torch.device
+) -> Iterator[Rows]:
     """Whole sequences in random order; their rows come time first."""
     assert rollout.states is not None
     length, slots = rollout.sequence, rollout.slots
     pieces = rollout.steps // length
 
     def cut(rows: Tensor) -> Tensor:
-        return rows.view(pieces, length, slots, *rows.shape[2:])
+        return rows.reshape(pieces, length, slots, *rows.shape[2:]).to(there)
 
     obs = [cut(leaf[:-1]) for leaf in rollout.obs]
-    actions, numbers = cut(rollout.actions), cut(_numbers(rollout, targets).view(rollout.steps, slots, -1))
+    actions, numbers = cut(rollout.actions), cut(_numbers(rollout, targets).t().view(rollout.steps, slots, -1))
     masks = None if rollout.masks is None else cut(rollout.masks[:-1])
     starts, learned = cut(torch.from_numpy(rollout.starts[:-1])), cut(torch.from_numpy(rollout.learned))
-    for chosen in torch.randperm(pieces * slots, generator=generator).tensor_split(parts):
+    states = rollout.states.to(there)
+    for chosen in torch.randperm(pieces * slots, generator=generator).to(there).tensor_split(parts):
         piece, slot = chosen // slots, chosen % slots
         rows = torch.nonzero(learned[piece, :, slot].t().flatten()).squeeze(1)
         if not len(rows):
@@ -206,7 +214,7 @@ def _sequence_minibatches(rollout: Rollout, targets: Targets, parts: int, genera
             values,
             advantages,
             returns,
-            Sequences(rollout.states[piece, slot], starts[piece, :, slot].t(), rows),
+            Sequences(states[piece, slot], starts[piece, :, slot].t(), rows),
         )
 
 
@@ -218,6 +226,5 @@ def _numbers(rollout: Rollout, targets: Targets) -> Tensor:
             torch.from_numpy(rollout.values[:-1]).flatten(),
             torch.from_numpy(targets.advantages).flatten(),
             torch.from_numpy(targets.returns).flatten(),
-        ),
-        dim=1,
+        )
     )

@@ -16,6 +16,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from rookery.train.encoders import leaf_spaces
+from rookery.train.encoders import stored_dtype as stored_dtype  # where others look for it
 from rookery.train.nets import Policy
 
 
@@ -149,15 +150,6 @@ _SAVED = (
     "obs", "actions", "masks", "states", "rewards", "terminated", "truncated", "valid", "learned", "starts", "values",
     "final_values", "log_probs", "versions",
 )  # fmt: skip
-
-
-def stored_dtype(space: spaces.Space[Any]) -> torch.dtype:
-    """Floats as float32; small whole numbers as they are, because pictures are big; others as int64."""
-    kind = np.dtype(space.dtype)
-    if kind.kind == "f":
-        return torch.float32
-    small = {"uint8": torch.uint8, "int8": torch.int8, "bool": torch.bool}
-    return small.get(kind.name, torch.int64)
 
 
 def _plain(value: Any) -> Any:

@@ -88,11 +88,11 @@ class Session:
         self.collector = kind(pool, self.learner.policy, stream(config.seed, NOISE), normaliser, watch)
         self.progress = Progress(returns=deque(maxlen=config.log.window))
         self._cores = host.cores()
-        self._weight = len(self.learner.weights), self.learner.policy.encoder.has_image
-        self._threads = choices.choose_threads(config, pool.num_envs, *self._weight, self._cores)
+        work = choices.operations(config, pool.num_envs, self.learner.policy.multiplications())
+        self._threads = choices.choose_threads(config, work, self._cores)
         torch.set_num_threads(self._threads.value)
         self._overlaps = {"on": True, "off": False, "auto": None}[config.overlap]
-        if config.overlap == "auto" and choices.is_small(config, pool.num_envs, *self._weight):
+        if config.overlap == "auto" and work < choices.TINY:
             self._overlaps = False  # not measured, so that equal runs stay equal
         self._because = [*because, f"workers={pool.workers}: {pool.workers_because}", self._threads.because]
         self._seen_s, self._cycles, self._losses = 0.0, 0, dict[str, float]()

@@ -1,0 +1,92 @@
+"""It learns: each task needs one thing that must be right. ``ROOKERY_FULL=1`` adds seeds."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+import pytest
+import torch
+from lessons import Aim, Catch, Endless, Recall
+
+from rookery import EnvSpec
+from rookery.train import NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, ppo
+
+SEEDS = range(5) if os.environ.get("ROOKERY_FULL") == "1" else range(1)
+
+CARTPOLE = TrainConfig(
+    env="CartPole-v1",
+    timesteps=35_000,
+    ppo=PpoConfig(learning_rate=1e-3, n_steps=64, minibatches=4, epochs=8, gamma=0.98, gae_lambda=0.9, entropy=0.0),
+    pool=PoolConfig(workers=1),
+)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_cartpole_is_well_on_its_way_after_thirty_five_thousand_steps(seed):
+    result = ppo(dataclasses.replace(CARTPOLE, seed=seed))
+    assert result.mean_return > 150
+
+
+def test_a_task_of_pixels_is_learned_through_the_convolutions():
+    config = TrainConfig(
+        env=Catch,
+        timesteps=16_000,
+        overlap="off",
+        net=NetConfig(image_features=64),
+        ppo=PpoConfig(learning_rate=2e-3, n_steps=64, minibatches=4, epochs=4, gamma=0.9),
+        pool=PoolConfig(workers=1),
+    )
+    assert ppo(config).mean_return > 0.8
+
+
+RECALL = TrainConfig(
+    env=Recall,
+    timesteps=25_000,
+    n_envs=16,
+    ppo=PpoConfig(learning_rate=5e-3, n_steps=32, minibatches=2, epochs=4, gamma=0.95, entropy=0.003),
+    pool=PoolConfig(workers=1),
+)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_a_task_of_memory_is_learned_with_one(kind):
+    net = NetConfig(recurrent=kind, recurrent_size=16)
+    assert ppo(dataclasses.replace(RECALL, net=net)).mean_return > 0.9
+
+
+def test_and_cannot_be_learned_without():
+    assert ppo(RECALL).mean_return < 0.75
+
+
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
+@pytest.mark.parametrize(("is_end", "worth"), [(False, 10.0), (True, 2.5)])
+def test_a_cut_is_not_an_end(autoreset, is_end, worth):
+    """A reward of 1 a step for ever is worth 1 / (1 - 0.9) = 10 at any step, however often the episode is cut.
+
+    Where the fourth step truly is the last, the mean of 1, 1.9, 2.71 and 3.44 is all there is to learn: about 2.3.
+    """
+    config = TrainConfig(
+        env=EnvSpec(Endless, {"cut_after": 4, "is_end": is_end}),
+        timesteps=8_000,
+        n_envs=4,
+        net=NetConfig(hidden=()),
+        ppo=PpoConfig(learning_rate=0.03, n_steps=16, minibatches=1, epochs=8, gamma=0.9, schedule="constant"),
+        pool=PoolConfig(workers=1, autoreset=autoreset),
+    )
+    policy = ppo(config).policy.policy
+    with torch.no_grad():
+        value = policy.values(torch.ones(1, 1)).item()
+    assert value == pytest.approx(worth, abs=0.8)
+
+
+def test_continuous_actions_are_learned_with_everything_normalised():
+    config = TrainConfig(
+        env=Aim,
+        timesteps=20_000,
+        normalise=NormaliseConfig(obs=True, reward=True),
+        ppo=PpoConfig(learning_rate=3e-3, n_steps=32, minibatches=4, epochs=4, gamma=0.5, entropy=0.0),
+        net=NetConfig(log_std=-0.5),
+        pool=PoolConfig(workers=1),
+    )
+    assert ppo(config).mean_return > -2.0
