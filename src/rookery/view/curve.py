@@ -19,7 +19,7 @@ def chart(points: Sequence[tuple[float, float]], width: int = 64, height: int = 
     if not points:
         return ["nothing to draw yet"]
     columns = resample(points, width)
-    low, high = min(0.0, *columns), max(columns)
+    low, high = min(0.0, *columns), max(0.0, *columns)
     span = (high - low) or 1.0
     eighths = [round(8 * height * (value - low) / span) for value in columns]
     labels = {height - 1: _short(high), 0: _short(low)}

@@ -52,8 +52,7 @@ def curve_image(
 ) -> Image:
     """Episodes as dots, their mean as a line, marked moments as upright lines; (steps, return) each."""
     image = np.full((HEIGHT, WIDTH, 3), 255, np.uint8)
-    points = [*episodes, *mean] or [(0.0, 0.0)]
-    frame = _Frame([x for x, _ in points], [y for _, y in points])
+    frame = _Frame([x for x, _ in (*episodes, *mean, *marks)], [y for _, y in (*episodes, *mean)])
     for value in frame.ticks_y():
         row = frame.row(value)
         image[row, LEFT : WIDTH - RIGHT] = GRID
@@ -80,10 +79,11 @@ def curve_image(
 
 
 class _Frame:
-    """Where a value is in the picture."""
+    """Where a value is in the picture; zero is always in it."""
 
     def __init__(self, xs: Sequence[float], ys: Sequence[float]) -> None:
-        self._x, self._y = (min(xs), max(xs)), (min(0.0, *ys), max(*ys, min(ys) + 1e-9))
+        self._x = min([0.0, *xs]), max([1.0, *xs])
+        self._y = min([0.0, *ys]), max([0.0, *ys])
 
     def row(self, y: float) -> int:
         low, high = self._y
