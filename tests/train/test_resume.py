@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 import torch
+from plays import Tally
 
 from rookery.errors import CheckpointError, ConfigError
 from rookery.train import (
@@ -66,9 +67,7 @@ CONFIGS = {
     "cartpole": SMALL,
     "same step": varied(pool=PoolConfig(workers=2, autoreset="same_step")),
     "Box actions, normalised": varied(env="Pendulum-v1", normalise=NORMALISED),
-    "everything": varied(
-        env="plays:Tally", normalise=NORMALISED, net=NetConfig(recurrent="lstm", recurrent_size=8, bptt=8)
-    ),
+    "everything": varied(env=Tally, normalise=NORMALISED, net=NetConfig(recurrent="lstm", recurrent_size=8, bptt=8)),
     "snapshots": varied(env="plays:Saved", pool=PoolConfig(workers=2, snapshot_every=5)),
     "gru": varied(net=NetConfig(recurrent="gru", recurrent_size=8)),
     "overlap": varied(overlap="on"),
@@ -195,6 +194,7 @@ def test_no_whole_one_is_said(tmp_path):
         ({"pool": {"workers": 1, "autoreset": "next_step"}}, {"pool": {"workers": None, "autoreset": "next_step"}}),
         ({"net": {"hidden": [64, 64]}}, {"net": {"hidden": (64, 64)}}),
         ({"env_kwargs": {}}, {}),
+        ({"env_kwargs": {"level": object()}}, {"env_kwargs": {"level": object()}}),
         ({"seed": 0}, {"seed": 0}),
     ],
 )

@@ -14,6 +14,7 @@ bytes look like the container's.
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import re
@@ -90,7 +91,7 @@ class Checkpoints:
         facts = {
             "step": step,
             "score": score,
-            "config": dict(config),
+            "config": as_json(config),
             "weights_sha256": sha256_of(state.get("weights", {})),
             "rookery": rookery.__version__,
             "written": time.time(),
@@ -189,6 +190,12 @@ def weights_sha256(path: str | Path) -> str:
     """The hash of the weights in a checkpoint that is whole; needs no torch."""
     digest: str = container.read_facts(Path(path))["weights_sha256"]
     return digest
+
+
+def as_json(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration as JSON gives it back; what JSON has no word for is named by its type, which stays the same."""
+    plain: dict[str, Any] = json.loads(json.dumps(dict(tree), default=lambda value: f"<{type(value).__qualname__}>"))
+    return plain
 
 
 def sha256_of(weights: Mapping[str, Any]) -> str:

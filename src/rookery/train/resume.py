@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rookery.errors import CheckpointError, ConfigError
-from rookery.train.checkpoint import Checkpoint, Checkpoints, load
+from rookery.train.checkpoint import Checkpoint, Checkpoints, as_json, load
 
 FREE = (
     "timesteps",
@@ -64,7 +64,7 @@ def check_same(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     Raises:
         ConfigError: names every setting that differs and may not, with both values.
     """
-    before, after = dict(_flat(saved)), dict(_flat(now))
+    before, after = dict(_flat(as_json(saved))), dict(_flat(as_json(now)))
     differing = [
         f"  {key}: {before.get(key)!r} in the checkpoint, {after.get(key)!r} now"
         for key in sorted(before.keys() | after.keys())
@@ -83,14 +83,9 @@ def _is_fixed(key: str) -> bool:
 
 
 def _flat(tree: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """``{"a": {"b": 1}}`` as ``("a.b", 1)``; tuples and lists are one and the same."""
+    """``{"a": {"b": 1}}`` as ``("a.b", 1)``; an empty mapping says no more than its absence."""
     for key, value in tree.items():
         if isinstance(value, Mapping) and value:
             yield from _flat(value, f"{before}{key}.")
         else:
-            yield f"{before}{key}", list(value) if isinstance(value, tuple) else value or _nothing(value)
-
-
-def _nothing(value: Any) -> Any:
-    """An empty mapping or list says no more than its absence."""
-    return None if isinstance(value, Mapping | list) else value
+            yield f"{before}{key}", None if isinstance(value, Mapping) else value
