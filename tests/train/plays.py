@@ -16,7 +16,7 @@ class Tally(gymnasium.Env):
         self.observation_space = spaces.Dict(
             {
                 "numbers": spaces.Box(-np.inf, np.inf, (3,), np.float32),
-                "picture": spaces.Box(0, 255, (16, 16, 1), np.uint8),
+                "picture": spaces.Box(0, 255, (8, 8, 1), np.uint8),
                 "choice": spaces.Discrete(3),
             }
         )
@@ -36,7 +36,7 @@ class Tally(gymnasium.Env):
         return seen, reward, over and self.length % 2 == 0, over and self.length % 2 == 1, {"action_mask": self._mask()}
 
     def _seen(self):
-        picture = self.np_random.integers(0, 256, (16, 16, 1), np.uint8)
+        picture = self.np_random.integers(0, 256, (8, 8, 1), np.uint8)
         return {"numbers": self.np_random.normal(5, 3, 3).astype(np.float32), "picture": picture, "choice": self.at % 3}
 
     def _mask(self):

@@ -67,8 +67,12 @@ CONFIGS = {
     "cartpole": SMALL,
     "same step": varied(pool=PoolConfig(workers=2, autoreset="same_step")),
     "Box actions, normalised": varied(env="Pendulum-v1", normalise=NORMALISED),
-    "everything": varied(env=Tally, normalise=NORMALISED, net=NetConfig(recurrent="lstm", recurrent_size=8, bptt=8)),
-    "snapshots": varied(env="plays:Saved", pool=PoolConfig(workers=2, snapshot_every=5)),
+    "everything": varied(
+        env=Tally, normalise=NORMALISED, net=NetConfig(image_features=16, recurrent="lstm", recurrent_size=8, bptt=8)
+    ),
+    "snapshots": varied(
+        env="plays:Saved", net=NetConfig(image_features=16), pool=PoolConfig(workers=2, snapshot_every=5)
+    ),
     "gru": varied(net=NetConfig(recurrent="gru", recurrent_size=8)),
     "overlap": varied(overlap="on"),
     "halves": varied(pool=PoolConfig(workers=2, split=2)),
