@@ -84,6 +84,7 @@ def ended(program):
     return out.split()[-1]
 
 
+@pytest.mark.timeout(1800)
 def test_killed_at_random_moments_it_ends_with_the_same_weights(whole, train, tmp_path):
     rng = random.Random(11)
     for _ in range(KILLS):
