@@ -9,7 +9,10 @@ import pytest
 
 import rookery as package
 
-VERBS = ("demo", "info", "doctor", "check", "benchmark", "chaos")
+VERBS = (
+    "demo", "train", "test", "runs", "info", "doctor", "check", "benchmark", "chaos", "cores", "games", "state", "play", "record",
+    "replay",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("verb", VERBS)
