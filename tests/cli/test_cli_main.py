@@ -10,8 +10,8 @@ import pytest
 import rookery as package
 
 VERBS = (
-    "demo", "train", "test", "runs", "info", "doctor", "check", "benchmark", "chaos", "cores", "games", "state", "play", "record",
-    "replay",
+    "demo", "train", "test", "runs", "info", "doctor", "check", "benchmark", "chaos", "cores", "games", "state", "play",
+    "record", "replay",
 )  # fmt: skip
 
 
