@@ -80,7 +80,7 @@ def test_rows_are_the_same_in_every_episode_and_instance(rom, env):
         return np.stack([first, *(env.step(step * 7 % len(ACTIONS))[0] for step in range(40))])
 
     first = episode(env)
-    assert len(np.unique(first, axis=0)) > 10
+    assert len({row.tobytes() for row in first}) > 10
     assert np.array_equal(first, episode(env))
     other = play(rom)
     assert np.array_equal(first, episode(other))
