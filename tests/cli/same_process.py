@@ -20,10 +20,11 @@ class Finished:
 
 
 def commands(here, monkeypatch, capsys) -> Callable[..., Finished]:
-    """Runs ``rookery ARGS`` in a directory; the directory's ``game`` is imported anew by each test."""
+    """Runs ``rookery ARGS`` in a directory; the directory's modules are imported anew by each test."""
     monkeypatch.chdir(here)
     monkeypatch.syspath_prepend(here)
-    monkeypatch.delitem(sys.modules, "game", raising=False)
+    for name in ("game", "wandb"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
 
     def run(*args: str) -> Finished:
         code = main(args)

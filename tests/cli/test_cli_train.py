@@ -1,5 +1,7 @@
 """``rookery train``: one command trains, keeps everything, goes on, and refuses what would lose something."""
 
+import importlib.util
+import io
 import json
 import os
 import re
@@ -10,12 +12,16 @@ import sys
 import pytest
 import yaml
 from same_process import commands, reap_orphans
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from rookery.cli.display import Display
 from rookery.cli.train import Train, sized, summary
-from rookery.train.config import TrainConfig
+from rookery.train import ppo
+from rookery.train.config import PpoConfig, TrainConfig
 from rookery.train.facts import Result
 from rookery.train.sizing import LEAST_PER_CORE, MOST_PER_CORE, Measured, choose
 from rookery.view.monitor import read_episodes
+from rookery.view.progress import ProgressView
 from rookery.view.table import read_table
 
 SMALL = ("--ppo.n-steps", "32", "--n-envs", "4", "--overlap", "off")
@@ -47,6 +53,69 @@ def test_one_command_trains_and_keeps_everything_about_the_run(train, here):
     assert {"seconds", "steps_per_s", "policy_loss", "value_loss", "entropy"} <= set(rows[0])
     (start,) = json.loads((run / "run.json").read_text())["starts"]
     assert {"rookery", "torch", "python", "command", "at"} <= set(start)
+
+
+def test_tensorboard_has_the_names_that_dashboards_know(train, here):
+    assert train("CartPole-v1", "--timesteps", "2000", "--run-dir", "one").code == 0
+    accumulator = EventAccumulator(str(here / "one" / "tensorboard"))
+    accumulator.Reload()
+    names = set(accumulator.Tags()["scalars"])
+    assert {f"rollout/ep_rew_mean_env_{slot}" for slot in range(4)} <= names
+    assert {"rollout/ep_rew_mean", "rollout/ep_len_mean"} <= names
+    assert {"charts/SPS", "charts/episodic_return", "charts/episodic_length", "charts/learning_rate"} <= names
+    assert {"losses/policy_loss", "losses/value_loss", "losses/entropy", "losses/approx_kl"} <= names
+    assert {"faults/seen", "faults/restarts", "faults/healed", "faults/valid_share"} <= names
+    assert {"time/fps", "time/total_timesteps", "time/idle_collect", "time/idle_learn"} <= names
+    table = {row["step"]: row.get("ep_rew_mean") for row in read_table(here / "one" / "progress.csv")}
+    for event in accumulator.Scalars("rollout/ep_rew_mean"):
+        assert event.value == pytest.approx(table[event.step], rel=1e-4)
+
+
+def test_a_run_begins_with_the_weights_of_another(train):
+    assert train("CartPole-v1", "--timesteps", "128", "--run-dir", "one").code == 0
+    assert train("CartPole-v1", "--timesteps", "128", "--run-dir", "two", "--model", "one").code == 0
+    missing = train("CartPole-v1", "--run-dir", "three", "--model", "nothing")
+    assert missing.code == 2
+    assert "nothing is neither a checkpoint nor a run" in missing.err
+
+
+WANDB = """
+import json
+
+class Run:
+    def log(self, values, step):
+        with open("sent.jsonl", "a") as file:
+            file.write(json.dumps({"step": step, **values}) + chr(10))
+
+    def finish(self):
+        with open("sent.jsonl", "a") as file:
+            file.write('"finished"')
+
+def init(**about):
+    with open("init.json", "w") as file:
+        json.dump(about, file)
+    return Run()
+"""
+
+
+def test_weights_and_biases_gets_the_same_numbers_under_the_name_of_the_directory(train, here):
+    (here / "wandb.py").write_text(WANDB)
+    done = train("CartPole-v1", "--timesteps", "256", "--run-dir", "runs/one", "--log.wandb", "rooks")
+    assert done.code == 0, done.err
+    about = json.loads((here / "init.json").read_text())
+    assert (about["project"], about["id"], about["resume"]) == ("rooks", "one", "allow")
+    *sent, last = (json.loads(line) for line in (here / "sent.jsonl").read_text().splitlines())
+    assert [values["step"] for values in sent] == [128, 256]
+    assert "losses/policy_loss" in sent[0]
+    assert last == "finished"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("wandb") is not None, reason="wandb is installed")
+def test_a_missing_extra_is_refused_before_anything_starts(train, here):
+    done = train("CartPole-v1", "--log.wandb", "rooks")
+    assert done.code == 2
+    assert "log.wandb='rooks' needs wandb: pip install 'rookery[wandb]'" in done.err
+    assert not (here / "runs").exists()
 
 
 def test_the_directory_is_named_after_environment_and_time_if_none_is_said(train, here):
@@ -166,6 +235,32 @@ def test_visualize_changes_neither_the_number_of_environments_nor_the_result(tra
     assert "training goes on without pictures" in runs[1].out
     assert _sha(runs[0].out) == _sha(runs[1].out)
     assert yaml.safe_load((here / "seen" / "config.yaml").read_text())["n_envs"] == 4
+
+
+def shown(env, n_envs):
+    """What a terminal gets to see of a short run."""
+    stream = io.StringIO()
+    config = TrainConfig(
+        env=env, n_envs=n_envs, timesteps=n_envs, overlap="off", visualize=True, ppo=PpoConfig(n_steps=8)
+    )
+    with ProgressView(stream, live=True) as view:
+        ppo(config, [Display(view, visualize=True)])
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("n_envs", [1, 5])
+def test_on_a_terminal_every_slot_is_drawn(n_envs):
+    pytest.importorskip("pygame")
+    text = shown("CartPole-v1", n_envs)
+    assert "▀" in text
+    assert f"{'■' * n_envs}" in re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+@pytest.mark.usefixtures("command")
+def test_an_environment_without_pictures_is_trained_without_them():
+    text = re.sub(r"\s+", " ", shown("game:Calm", 2))
+    assert "▀" not in text
+    assert "no picture" in text
 
 
 GB = 10**9

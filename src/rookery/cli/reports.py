@@ -129,18 +129,23 @@ class Reports(Callback):
         return [self._run_dir / "progress.csv", *sorted((self._run_dir / "monitor").glob(f"*{SUFFIX}"))]
 
 
-def scalar_sinks(config: TrainConfig, run_dir: Path, step: int) -> Iterator[ScalarSink]:
-    """What the configuration asks for, and this machine can do.
+def check_extras(config: TrainConfig) -> None:
+    """Refuse before anything starts what cannot be written here.
 
     Raises:
         ConfigError: Weights & Biases is asked for and not installed.
     """
+    if config.log.wandb is not None and not wandb.is_installed():
+        raise ConfigError(f"log.wandb={config.log.wandb!r} needs wandb: pip install 'rookery[wandb]'")
+
+
+def scalar_sinks(config: TrainConfig, run_dir: Path, step: int) -> Iterator[ScalarSink]:
+    """What the configuration asks for, and this machine can do."""
+    check_extras(config)
     resumed_at = step if config.resume or config.resume_previous else None
     if config.log.tensorboard and tensorboard.is_installed():
         yield tensorboard.TensorBoardFile(run_dir / "tensorboard", resumed_at)
     if config.log.wandb is not None:
-        if not wandb.is_installed():
-            raise ConfigError(f"log.wandb={config.log.wandb!r} needs wandb: pip install 'rookery[wandb]'")
         yield wandb.WandbRun(config.log.wandb, run_dir, as_tree(config))
 
 

@@ -55,8 +55,11 @@ class Train:
         """Train and print what came out."""
         if importlib.util.find_spec("torch") is None:
             raise ConfigError("training needs torch: pip install 'rookery[train]'")
-        config = sized(placed(self.settings()))
-        result = train(config)
+        from rookery.cli.reports import check_extras
+
+        config = placed(with_model_file(self.settings()))
+        check_extras(config)
+        result = train(sized(config))
         for line in summary(result):
             print(line)
         return INTERRUPTED if result.stopped else 0
@@ -100,6 +103,17 @@ def placed(config: TrainConfig) -> TrainConfig:
         return config
     label = EnvSpec.of(config.env).label.replace("/", "-").replace(":", "-")
     return replace(config, run_dir=Path("runs") / f"{label}-{time.strftime('%Y%m%d-%H%M%S')}")
+
+
+def with_model_file(config: TrainConfig) -> TrainConfig:
+    """``--model`` may name a run: its newest checkpoint is meant.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    from rookery.cli.test import checkpoint_of
+
+    return config if config.model is None else replace(config, model=checkpoint_of(config.model, "newest"))
 
 
 def sized(config: TrainConfig) -> TrainConfig:
