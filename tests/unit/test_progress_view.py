@@ -15,7 +15,8 @@ from rookery.events import (
     WorkerSpawned,
 )
 from rookery.view.curve import chart, sparkline
-from rookery.view.progress import NEWS_A_SECOND, TELL_EVERY_S, ProgressView, picture, status_line
+from rookery.view.panel import picture, status_line
+from rookery.view.progress import NEWS_A_SECOND, TELL_EVERY_S, ProgressView
 from rookery.view.trainboard import CURVE_POINTS, TrainBoard
 
 
