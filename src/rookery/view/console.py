@@ -194,6 +194,7 @@ def picture(board: Board, now: float, news: Sequence[str]) -> Any:
     """The panel: slots by state, numbers, who starts, what happened last."""
     from rich.console import Group
     from rich.panel import Panel
+    from rich.padding import Padding
     from rich.progress_bar import ProgressBar
     from rich.text import Text
 
@@ -204,7 +205,8 @@ def picture(board: Board, now: float, news: Sequence[str]) -> Any:
     )
     rows: list[Any] = [bar, legend, Text(_numbers(board))]
     if board.total_steps:
-        rows.append(ProgressBar(total=board.total_steps, completed=board.steps))
+        # A bar does not end its line by itself; what it is padded with does.
+        rows.append(Padding(ProgressBar(total=board.total_steps, completed=board.steps), 0))
     rows += [Text(line, style="cyan") for line in board.starting(now)[:LATEST]]
     rows += [Text(line, style="dim", overflow="ellipsis", no_wrap=True) for line in news]
     return Panel(Group(*rows), title="rookery", title_align="left")
