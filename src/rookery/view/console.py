@@ -193,8 +193,8 @@ class _Picture:
 def picture(board: Board, now: float, news: Sequence[str]) -> Any:
     """The panel: slots by state, numbers, who starts, what happened last."""
     from rich.console import Group
-    from rich.panel import Panel
     from rich.padding import Padding
+    from rich.panel import Panel
     from rich.progress_bar import ProgressBar
     from rich.text import Text
 
