@@ -232,6 +232,28 @@ def test_a_run_can_begin_with_the_weights_of_another(tmp_path):
     torch.testing.assert_close(one, two, atol=0.02, rtol=0)  # the normaliser goes on learning
 
 
+def test_weights_of_another_network_are_refused(tmp_path):
+    ppo(dataclasses.replace(CONFIG, run_dir=tmp_path / "one", timesteps=64))
+    model = next((tmp_path / "one" / "checkpoints").glob("*.ckpt"))
+    with pytest.raises(ConfigError, match="do not fit this network"):
+        ppo(dataclasses.replace(CONFIG, model=model, net=NetConfig(hidden=(8,))))
+
+
+@pytest.mark.parametrize("overlap", ["off", "on"])
+def test_a_run_goes_on_where_it_was_stopped_bit_for_bit(overlap, tmp_path):
+    config = dataclasses.replace(CONFIG, overlap=overlap, normalise=NormaliseConfig(obs=True, reward=True))
+    whole, first, second = Diary(), Diary("update", stop), Diary()
+    uninterrupted = ppo(config, [whole])
+    ppo(dataclasses.replace(config, run_dir=tmp_path / "run"), [first])
+    resumed = ppo(dataclasses.replace(config, run_dir=tmp_path / "run", resume=True), [second])
+    assert resumed.weights_sha256 == uninterrupted.weights_sha256
+    assert resumed.episodes == uninterrupted.episodes
+    assert resumed.mean_return == uninterrupted.mean_return
+    assert second.started.step == 64
+    told = [(episode.slot, episode.step, episode.total) for episode in first.of(Episode) + second.of(Episode)]
+    assert told == [(episode.slot, episode.step, episode.total) for episode in whole.of(Episode)]
+
+
 def test_the_result_acts():
     result = ppo(CONFIG)
     with rookery.Pool("CartPole-v1", 4, workers=1) as pool:

@@ -7,7 +7,7 @@ line reads these classes to print its help.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from rookery.errors import ConfigError
 from rookery.spec.autoreset import Autoreset
 from rookery.spec.env import EnvSpec
 from rookery.spec.options import PoolOptions
+from rookery.train.refuse import above, at_least, between, one_of, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,19 +75,19 @@ class PpoConfig:
     """Actions of a bounded Box are cut to its bounds on their way to the environment; what is learned is not cut."""
 
     def __post_init__(self) -> None:
-        _above("learning_rate", self.learning_rate, 0)
-        _one_of("schedule", self.schedule, ("linear", "constant"))
+        above("learning_rate", self.learning_rate, 0)
+        one_of("schedule", self.schedule, ("linear", "constant"))
         for name in ("n_steps", "epochs", "minibatches"):
-            _whole(name, getattr(self, name), 1)
-        _between("gamma", self.gamma, 0, 1)
-        _between("gae_lambda", self.gae_lambda, 0, 1)
-        _above("clip", self.clip, 0)
+            whole(name, getattr(self, name), 1)
+        between("gamma", self.gamma, 0, 1)
+        between("gae_lambda", self.gae_lambda, 0, 1)
+        above("clip", self.clip, 0)
         for name in ("clip_value", "target_kl"):
             if getattr(self, name) is not None:
-                _above(name, getattr(self, name), 0)
+                above(name, getattr(self, name), 0)
         for name in ("entropy", "value", "max_grad_norm"):
-            _at_least(name, getattr(self, name), 0)
-        _above("adam_eps", self.adam_eps, 0)
+            at_least(name, getattr(self, name), 0)
+        above("adam_eps", self.adam_eps, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,15 +122,15 @@ class NetConfig:
     """Compile the loss with torch.compile: pays after minutes, and needs a C++ compiler."""
 
     def __post_init__(self) -> None:
-        _one_of("image", self.image, ("auto", "nature", "impala", "small", "flat"))
-        _one_of("activation", self.activation, ("tanh", "relu"))
-        _one_of("recurrent", self.recurrent, ("none", "gru", "lstm"))
+        one_of("image", self.image, ("auto", "nature", "impala", "small", "flat"))
+        one_of("activation", self.activation, ("tanh", "relu"))
+        one_of("recurrent", self.recurrent, ("none", "gru", "lstm"))
         for name in ("image_features", "recurrent_size"):
-            _whole(name, getattr(self, name), 1)
+            whole(name, getattr(self, name), 1)
         for size in self.hidden or ():
-            _whole("hidden", size, 1)
+            whole("hidden", size, 1)
         if self.bptt is not None:
-            _whole("bptt", self.bptt, 1)
+            whole("bptt", self.bptt, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +152,7 @@ class NormaliseConfig:
     def __post_init__(self) -> None:
         for name in ("clip_obs", "clip_reward"):
             if getattr(self, name) is not None:
-                _above(name, getattr(self, name), 0)
+                above(name, getattr(self, name), 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,11 +211,11 @@ class PoolConfig:
     """A worker of that size is replaced."""
 
     def __post_init__(self) -> None:
-        _one_of("autoreset", self.autoreset, ("next_step", "same_step"))
-        _one_of("split", self.split, (1, 2))
+        one_of("autoreset", self.autoreset, ("next_step", "same_step"))
+        one_of("split", self.split, (1, 2))
         for name in ("workers", "ready"):
             if getattr(self, name) is not None:
-                _whole(name, getattr(self, name), 1)
+                whole(name, getattr(self, name), 1)
         if self.ready is not None and self.split != 1:
             raise ConfigError(
                 "ready and split=2 exclude each other: batches are either the first ready or fixed halves"
@@ -245,7 +246,7 @@ class LogConfig:
     """Episodes over which mean returns are taken."""
 
     def __post_init__(self) -> None:
-        _whole("window", self.window, 1)
+        whole("window", self.window, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,14 +319,14 @@ class TrainConfig:
     def __post_init__(self) -> None:
         EnvSpec.of(self.env)
         for name in ("timesteps", "checkpoint_every", "keep_last"):
-            _whole(name, getattr(self, name), 1)
-        _whole("seed", self.seed, 0)
-        _one_of("overlap", self.overlap, ("auto", "on", "off"))
+            whole(name, getattr(self, name), 1)
+        whole("seed", self.seed, 0)
+        one_of("overlap", self.overlap, ("auto", "on", "off"))
         for name in ("n_envs", "threads"):
             if getattr(self, name) != "auto":
-                _whole(name, getattr(self, name), 1, or_else="'auto'")
+                whole(name, getattr(self, name), 1, or_else="'auto'")
         if self.frame_skip is not None:
-            _whole("frame_skip", self.frame_skip, 1)
+            whole("frame_skip", self.frame_skip, 1)
         self._check_together()
 
     def _check_together(self) -> None:
@@ -375,35 +376,3 @@ class TrainConfig:
         if twice:
             raise ConfigError(f"{twice[0]} is given twice: as a setting of the run and in env_kwargs")
         return EnvSpec(named.env, {**named.kwargs, **self.env_kwargs, **given}, named.modules)
-
-
-def _whole(key: str, value: object, least: int, or_else: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        other = f", or {or_else}" if or_else else ""
-        raise ConfigError(f"{key}={value!r} must be a whole number, {least} or more{other}")
-
-
-def _number(key: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"{key}={value!r} must be a number, not {type(value).__name__}")
-    return float(value)
-
-
-def _above(key: str, value: object, bound: float) -> None:
-    if not _number(key, value) > bound:
-        raise ConfigError(f"{key}={value!r} must be greater than {bound}")
-
-
-def _at_least(key: str, value: object, bound: float) -> None:
-    if not _number(key, value) >= bound:
-        raise ConfigError(f"{key}={value!r} must be {bound} or more")
-
-
-def _between(key: str, value: object, low: float, high: float) -> None:
-    if not low <= _number(key, value) <= high:
-        raise ConfigError(f"{key}={value!r} must be between {low} and {high}")
-
-
-def _one_of(key: str, value: object, allowed: Sequence[object]) -> None:
-    if value not in allowed:
-        raise ConfigError(f"{key}={value!r} is not known; allowed: {', '.join(map(repr, allowed))}")

@@ -48,9 +48,11 @@ def run(config: TrainConfig, callbacks: Sequence[Callback] = (), *, sinks: Seque
     heard = Callbacks(callbacks)
     with ExitStack() as stack:
         device = chosen_device(config.device)
-        config, because = _sized(config)
         place = _open(config, stack)
         found = _found(config, place)
+        config, because = _sized(config, found)
+        if found is not None:
+            resume.check_same(found.config, plain_config(config))
         if place is not None:
             place.write_config(plain_config(config))
             place.write_facts(facts_of_start())
@@ -110,7 +112,7 @@ class _Run:
             step=session.step,
             config=self._tree,
             pool=session.pool.checkpoint(),
-            score=session.progress.mean_return,
+            score=session.told.mean_return,
         )
         self._kept_at = session.step
         self._heard.on_checkpoint(
@@ -126,10 +128,12 @@ def plain_config(config: TrainConfig) -> dict[str, Any]:
     return {"env": EnvSpec.of(config.env).label, **tree}
 
 
-def _sized(config: TrainConfig) -> tuple[TrainConfig, tuple[str, ...]]:
-    """With a number of slots, and why that one if it was chosen here."""
+def _sized(config: TrainConfig, found: checkpoint.Checkpoint | None) -> tuple[TrainConfig, tuple[str, ...]]:
+    """With a number of slots, and why that one if it was chosen here; a resumed run keeps its own."""
     if config.n_envs != "auto":
         return config, ()
+    if found is not None:
+        return dataclasses.replace(config, n_envs=found.config["n_envs"]), ()
     sizing = choose_n_envs(config.env_spec)
     return dataclasses.replace(config, n_envs=sizing.n_envs), (f"n_envs={sizing.n_envs}: {sizing.because}",)
 
@@ -145,10 +149,7 @@ def _found(config: TrainConfig, place: RunDir | None) -> checkpoint.Checkpoint |
     """The checkpoint to go on from, if this is to go on and there is one."""
     if place is None or not (config.resume or config.resume_previous):
         return None
-    found = resume.chosen(checkpoint.Checkpoints(place.checkpoints), previous=config.resume_previous)
-    if found is not None:
-        resume.check_same(found.config, plain_config(config))
-    return found
+    return resume.chosen(checkpoint.Checkpoints(place.checkpoints), previous=config.resume_previous)
 
 
 def _pool(config: TrainConfig, place: RunDir | None, sinks: Sequence[Sink]) -> Pool:

@@ -27,7 +27,13 @@ from rookery.train.weights import FlatWeights, Published
 
 
 class Feed(Protocol):
-    """Gives the learner one rollout after the other."""
+    """Gives the learner one rollout after the other.
+
+    Attributes:
+        collected_s: how long collecting took, in the cycle that was settled last.
+    """
+
+    collected_s: float
 
     def take(self) -> Rollout:
         """The next rollout to learn from."""
@@ -53,10 +59,12 @@ class Plain:
 
     def __init__(self, collector: Collector, learner: Learner, rollout: Rollout) -> None:
         self._collector, self._learner, self._rollout = collector, learner, rollout
+        self.collected_s = 0.0
 
     def take(self) -> Rollout:
         """Collect."""
         self._collector.collect(self._learner.policy, self._rollout, self._learner.version)
+        self.collected_s = self._rollout.seconds
         return self._rollout
 
     def ahead(self) -> None:
@@ -93,7 +101,7 @@ class Overlapped:
         self._actor_weights = FlatWeights(self._actor)
         self._newest = Published(len(learner.weights))
         self._copy = np.empty(len(learner.weights), np.float32)
-        self._is_ahead = False
+        self._is_ahead, self.collected_s = False, 0.0
         self._thread = ThreadPoolExecutor(1, "rookery-collect")
         self._thread.submit(torch.set_num_threads, 1).result()
         torch.set_num_threads(threads)  # the last one to say so decides for MKL in all threads
@@ -115,10 +123,11 @@ class Overlapped:
 
     def settle(self) -> None:
         """Wait for the rollout that is under way."""
+        self.collected_s = 0.0
         if self._under_way is not None:
             under_way, self._under_way = self._under_way, None
             under_way.result()
-            self._is_ahead = True
+            self._is_ahead, self.collected_s = True, self._free.seconds
 
     def close(self) -> None:
         """End the thread: before its next step, and that comes when the pool answers or gives up."""

@@ -89,15 +89,14 @@ class Player:
     ) -> npt.NDArray[Any]:
         """Actions for rows of observations; ``starts`` is needed only by a policy with a memory."""
         with torch.inference_mode():
-            params = self.params(obs, starts)
-            head = self.policy.head
+            params, head, there = self.params(obs, starts), self.policy.head, self.policy.device
             if masks is not None:
-                params = head.masked(params, torch.from_numpy(masks))
+                params = head.masked(params, torch.from_numpy(masks).to(there))
             if self._greedy:
                 chosen = head.greedy(params)
             else:
-                chosen = head.sample(params, head.noise((len(params),), self._generator))
-            return head.to_env(chosen.numpy())
+                chosen = head.sample(params, head.noise((len(params),), self._generator).to(there))
+            return head.to_env(chosen.cpu().numpy())
 
     def params(self, obs: Any, starts: npt.NDArray[np.bool_] | None = None) -> Tensor:
         """The head's numbers."""
@@ -106,12 +105,12 @@ class Player:
             raise UsageError(f"{len(rows[0])} rows for a memory of {len(self._state)}: call begin({len(rows[0])}, ...)")
         if self.normaliser is not None:
             rows = self.normaliser.apply(rows)
-        leaves = tuple(torch.as_tensor(row).to(kind) for row, kind in zip(rows, self._dtypes, strict=True))
+        there = self.policy.device
+        leaves = tuple(torch.as_tensor(row).to(there, kind) for row, kind in zip(rows, self._dtypes, strict=True))
         begun = np.zeros(len(rows[0]), np.bool_) if starts is None else starts
-        leaves = tuple(leaf.to(self.policy.device) for leaf in leaves)
-        features, self._state = self.policy.features(leaves, self._state, torch.from_numpy(begun))
+        features, self._state = self.policy.features(leaves, self._state, torch.from_numpy(begun).to(there))
         params: Tensor = self.policy.actor(features)
-        return params.cpu()
+        return params
 
 
 def normaliser_of(state: Mapping[str, Any], space: spaces.Space[Any]) -> ObsNormaliser | None:

@@ -6,7 +6,7 @@ Every array is a torch tensor on the CPU and a numpy array at once. Observations
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -131,10 +131,13 @@ class Rollout:
 
     def state_dict(self) -> dict[str, Any]:
         """What a learner needs of a complete rollout."""
-        return {name: _plain(getattr(self, name)) for name in _SAVED}
+        episodes = [list(astuple(ended)) for ended in self.episodes]
+        return {**{name: _plain(getattr(self, name)) for name in _SAVED}, "episodes": episodes, "seconds": self.seconds}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take the contents of a saved rollout of the same shape."""
+        self.episodes[:] = [EndedEpisode(*ended) for ended in state["episodes"]]
+        self.seconds = float(state["seconds"])
         for name in _SAVED:
             mine, saved = getattr(self, name), state[name]
             if isinstance(mine, tuple):

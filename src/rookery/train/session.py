@@ -11,16 +11,14 @@ Must never write a file: what becomes of the state is the loop's business.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
 import torch
 
+from rookery.errors import ConfigError
 from rookery.pool.batch import Batch
 from rookery.pool.pool import Pool
 from rookery.supervise import host
@@ -37,23 +35,12 @@ from rookery.train.player import Player, obs_normaliser
 from rookery.train.rollout import Rollout
 from rookery.train.settings import as_tree
 from rookery.train.stopwatch import Stopwatch
+from rookery.train.telling import Teller
+
+LITTLE = "gradient steps of so small a network are mostly Python's, which two threads cannot run at once"
 
 MEASURED = 2
 """Which cycle is measured for ``overlap="auto"``: the first one still warms up."""
-
-
-@dataclass
-class Progress:
-    """Counters of a run, across its resumptions."""
-
-    step: int = 0
-    episodes: int = 0
-    returns: deque[float] = field(default_factory=deque)
-
-    @property
-    def mean_return(self) -> float | None:
-        """Over the last episodes."""
-        return float(np.mean(self.returns)) if self.returns else None
 
 
 class Session:
@@ -79,34 +66,33 @@ class Session:
         device: str = "cpu",
         because: Sequence[str] = (),
     ) -> None:
-        self.config, self.pool, self._heard, self._inbox, self._device = config, pool, heard, inbox, device
+        self.config, self.pool, self._heard, self._device = config, pool, heard, device
         self.learner = Learner(config, pool.observation_space, pool.action_space, pool.num_envs, device)
         normalise = config.normalise
         normaliser = obs_normaliser(pool.observation_space, normalise.clip_obs) if normalise.obs else None
         watch = self._watch if heard.batch_every_s is not None else None
         kind = _collector_kind(config.pool)
         self.collector = kind(pool, self.learner.policy, stream(config.seed, NOISE), normaliser, watch)
-        self.progress = Progress(returns=deque(maxlen=config.log.window))
         self._cores = host.cores()
-        work = choices.operations(config, pool.num_envs, self.learner.policy.multiplications())
-        self._threads = choices.choose_threads(config, work, self._cores)
+        self._work = choices.operations(config, pool.num_envs, self.learner.policy.multiplications())
+        self._threads = choices.choose_threads(config, self._work, self._cores)
         torch.set_num_threads(self._threads.value)
         self._overlaps = {"on": True, "off": False, "auto": None}[config.overlap]
-        if config.overlap == "auto" and work < choices.TINY:
+        if config.overlap == "auto" and self._work < choices.TINY:
             self._overlaps = False  # not measured, so that equal runs stay equal
         self._because = [*because, f"workers={pool.workers}: {pool.workers_because}", self._threads.because]
         self._seen_s, self._cycles, self._losses = 0.0, 0, dict[str, float]()
+        self.told = Teller(heard, inbox, config.log.window)
         if found is None:
             self._begin()
         else:
             self._go_on(found)
-        self._begun_s = self._told_s = time.perf_counter()
-        self._begun_step = self.progress.step
+        self._begun_step = self.step
 
     @property
     def step(self) -> int:
         """Steps learned from."""
-        return self.progress.step
+        return self.told.step
 
     def _begin(self) -> None:
         if self.config.model is not None:
@@ -126,15 +112,19 @@ class Session:
         self.learner.load_state_dict(state["learner"])
         self.pool.resume(found.pool())
         self.collector.load_state_dict(state["collector"])
-        counted = state["progress"]
-        self.progress.step, self.progress.episodes = int(counted["step"]), int(counted["episodes"])
-        self.progress.returns.extend(counted["returns"])
-        self._overlaps, self._cycles = state["overlap"], int(counted["cycles"])
+        self.told.load_state_dict(state["progress"])
+        self._overlaps, self._cycles = state["overlap"], int(state["cycles"])
         self.feed = self._make_feed()
         self.feed.load_state_dict(state["ahead"])
 
     def _load_weights(self, weights: dict[str, Any]) -> None:
-        self.learner.policy.load_state_dict({name: torch.as_tensor(value) for name, value in weights.items()})
+        try:
+            self.learner.policy.load_state_dict({name: torch.as_tensor(value) for name, value in weights.items()})
+        except RuntimeError as error:
+            raise ConfigError(
+                "the checkpoint's weights do not fit this network: it was trained with other spaces or another net "
+                f"section. {' '.join(str(error).split())}"
+            ) from error
 
     def _make_feed(self) -> Feed:
         if self._overlaps:
@@ -155,10 +145,8 @@ class Session:
     def tell_start(self, run_dir: Path | None) -> None:
         """Everything is built."""
         overlap = {True: "overlap=on", False: "overlap=off", None: "overlap=auto: will be measured"}[self._overlaps]
-        if self._overlaps is False and self.config.overlap == "auto" and not self._cycles:
-            overlap = (
-                "overlap=off: steps of so small a network are mostly Python's, which two threads cannot run at once"
-            )
+        if self._overlaps is False and self.config.overlap == "auto":
+            overlap = "overlap=off: " + (LITTLE if self._work < choices.TINY else "as was measured before")
         self._heard.on_start(
             facts.Started(
                 config=self.config,
@@ -175,72 +163,36 @@ class Session:
 
     def cycle(self) -> None:
         """Take a rollout, learn from it, tell of both."""
-        watch = Stopwatch(self.pool.worker_pids)
-        rollout = self.feed.take()
-        size = rollout.steps * rollout.slots
+        begun, cpu = time.perf_counter(), Stopwatch(self.pool.worker_pids) if self._overlaps is None else None
         progress = min(1.0, self.step / self.config.timesteps)
-        self.progress.step += size
-        self._tell_rollout(rollout)
+        rollout = self.feed.take()
+        self.told.rollout(rollout)
         if self.step < self.config.timesteps:
             self.feed.ahead()
-        begun = time.perf_counter()
+        learning = time.perf_counter()
         self._losses = self.learner.learn(rollout, progress)
-        learned_s = time.perf_counter() - begun
+        learned_s = time.perf_counter() - learning
         self.feed.settle()
         self._cycles += 1
-        self._tell_update(rollout, learned_s)
-        if self._overlaps is None and self._cycles >= MEASURED:
-            self._choose_overlap(watch, rollout.seconds, learned_s)
+        self._tell_update(rollout, learned_s, time.perf_counter() - begun)
+        if cpu is not None and self._cycles >= MEASURED:
+            self._choose_overlap(choices.Cycle(rollout.seconds, learned_s, cpu.all_s()))
 
-    def _tell_rollout(self, rollout: Rollout) -> None:
-        now = time.perf_counter()
-        before = self.step - rollout.steps * rollout.slots
-        for ended in rollout.episodes:
-            self.progress.episodes += 1
-            self.progress.returns.append(ended.total)
-            self._heard.on_episode(
-                facts.Episode(
-                    slot=ended.slot,
-                    step=before + (ended.row + 1) * rollout.slots,
-                    total=ended.total,
-                    length=ended.length,
-                    seconds=now - self._begun_s,
-                    took_s=ended.took_s,
-                )
-            )
-        self._heard.on_rollout(
-            facts.Rollout(
-                step=self.step,
-                seconds=rollout.seconds,
-                steps_per_s=rollout.steps * rollout.slots / max(now - self._told_s, 1e-9),
-                version=rollout.version,
-                valid_share=float(rollout.valid.mean()),
-                learned_share=float(rollout.learned.mean()),
-                mean_return=self.progress.mean_return,
-                episodes=self.progress.episodes,
-            )
-        )
-        self._cycle_s, self._told_s = now - self._told_s, now
-        self._inbox.look()
-
-    def _tell_update(self, rollout: Rollout, learned_s: float) -> None:
-        cycle_s = max(self._cycle_s, learned_s, rollout.seconds)
-        self._heard.on_update(
+    def _tell_update(self, rollout: Rollout, learned_s: float, cycle_s: float) -> None:
+        self.told.update(
             facts.Update(
                 step=self.step,
                 version=self.learner.version,
                 lag=self.learner.version - 1 - rollout.version,
                 seconds=learned_s,
                 losses=self._losses,
-                idle_collect=1 - rollout.seconds / cycle_s,
-                idle_learn=1 - learned_s / cycle_s,
+                idle_collect=1 - self.feed.collected_s / max(cycle_s, self.feed.collected_s, 1e-9),
+                idle_learn=1 - learned_s / max(cycle_s, 1e-9),
             )
         )
-        self._inbox.look()
 
-    def _choose_overlap(self, watch: Stopwatch, collect_s: float, learn_s: float) -> None:
+    def _choose_overlap(self, cycle: choices.Cycle) -> None:
         """Collecting and learning were measured one after the other: is it worth doing both at once?"""
-        cycle = choices.Cycle(collect_s, learn_s, watch.all_s())
         choice = choices.choose_overlap(cycle, self._cores)
         self._overlaps = bool(choice.value)
         if self._overlaps:
@@ -263,12 +215,8 @@ class Session:
             "collector": self.collector.state_dict(),
             "ahead": self.feed.state_dict(),
             "overlap": self._overlaps,
-            "progress": {
-                "step": self.step,
-                "episodes": self.progress.episodes,
-                "returns": list(self.progress.returns),
-                "cycles": self._cycles,
-            },
+            "cycles": self._cycles,
+            "progress": self.told.state_dict(),
             "spaces": {
                 "observation": spacetree.plain(self.pool.observation_space),
                 "action": spacetree.plain(self.pool.action_space),
@@ -279,11 +227,11 @@ class Session:
 
     def result(self, run_dir: Path | None, stopped: bool) -> facts.Result:
         """What the run ended with."""
-        seconds = time.perf_counter() - self._begun_s
+        seconds = self.told.seconds
         return facts.Result(
             step=self.step,
-            episodes=self.progress.episodes,
-            mean_return=self.progress.mean_return,
+            episodes=self.told.episodes,
+            mean_return=self.told.mean_return,
             version=self.learner.version,
             seconds=seconds,
             steps_per_s=(self.step - self._begun_step) / max(seconds, 1e-9),
