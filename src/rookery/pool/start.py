@@ -136,7 +136,8 @@ def _make_rig(order: Order, clock: Clock, describe: Describe) -> Rig:
     with contextlib.ExitStack() as undo:
         wiring, log = Wiring(order.most_workers, order.num_envs, options.spares), EventLog(options.sinks)
         undo.callback(wiring.close)
-        children = Children(options.start_method, wiring.shared_fds, (*PRELOAD, *options.preload), order.env)
+        preload = (*PRELOAD, *order.env.preload, *options.preload)
+        children = Children(options.start_method, wiring.shared_fds, preload, order.env)
         undo.callback(children.close, options.close_timeout_s)
         crew = Crew(wiring, options, children, run_dir, clock, log.emit, describe, spec, lock)
         undo.pop_all()

@@ -8,6 +8,7 @@ Four ways to say it, all picklable and all resolved inside the worker: a Gymnasi
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -54,6 +55,14 @@ class EnvSpec:
     def label(self) -> str:
         """A short name for messages and events."""
         return self.env if isinstance(self.env, str) else getattr(self.env, "__name__", type(self.env).__name__)
+
+    @property
+    def preload(self) -> tuple[str, ...]:
+        """Modules to import once, before workers are forked: what our own games need, so that one is back sooner."""
+        match = _GYM_ID.match(self.env) if isinstance(self.env, str) else None
+        if match is None or not match["id"].startswith(OUR_GAMES):
+            return ()
+        return ("rookery.sims.env", *(["cv2"] if importlib.util.find_spec("cv2") else []))
 
     def load(self) -> Callable[[], Any]:
         """Import what is needed and return a constructor. Runs in the worker only."""
