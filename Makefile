@@ -73,10 +73,11 @@ clean:
 	$(PACKAGE) ".[train,cores]"
 	@touch $@
 
-# nes_py comes as source: where it cannot be built, its tests are skipped and say so. So it is with Debian's cores.
+# nes_py comes as source: where it cannot be built, its tests are skipped and say so. So it is with Debian's cores. It is
+# installed without its dependencies, because it asks for an older pyglet than stable-retro does and uses none of it here.
 .venv/full: .venv/light
 	$(PACKAGE) ".[test,check]"
-	$(INSTALL) --no-build-isolation nes_py || echo "nes_py cannot be built here (it needs g++): its tests are skipped"
+	$(INSTALL) --no-deps nes_py gym gym-notices || echo "nes_py cannot be built here (it needs g++): no tests of it"
 	.ci/cores
 	@touch $@
 

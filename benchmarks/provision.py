@@ -31,7 +31,7 @@ PEERS = {
     "envpool": ("envpool",),
     "ale-py": ("ale-py", "opencv-python-headless"),
     "stable-retro": ("stable-retro",),
-    "nes-py": ("nes-py",),
+    "nes-py": ("--no-deps", "nes-py", "gym", "gym-notices"),
 }
 SOURCES = ("src", "pyproject.toml", "setup.py", "README.md", "LICENSE")
 
