@@ -5,6 +5,7 @@
     counting     an environment whose rows prove themselves, and a referee that checks a stream of them
     faults       ways to break: segfault, hang, exit, bad data ...
     zoo          those ways put into a counting environment: which, when, in which slot, how often
+    natural      true native crashes and hangs of emulators, in games that otherwise play on
     fakes        a clock that stands still, a sink that remembers
     leftovers    what a program left behind: processes, descriptors, segments, directories
     conformance  ``check_env``: what an environment is like before it is trusted with a training run
