@@ -9,6 +9,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from rookery.errors import RookeryError
 from rookery.train.advantage import Targets
 from rookery.train.config import NetConfig, PpoConfig, TrainConfig
 from rookery.train.learner import Learner
@@ -138,8 +139,17 @@ def test_gradients_are_shortened_only_if_they_are_longer():
         assert gradients.norm().item() == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_rollout_without_a_single_true_row_changes_nothing():
+def test_a_loss_that_is_no_number_ends_the_run_in_words():
     learner = learner_of()
+    rollout = filled(learner.policy)
+    rollout.log_probs.fill_(float("nan"))
+    with pytest.raises(RookeryError, match=r"update 1 diverged.*lower ppo.learning_rate"):
+        learner.learn(rollout, 0.0)
+
+
+@pytest.mark.parametrize("target_kl", [None, 0.1])
+def test_a_rollout_without_a_single_true_row_changes_nothing(target_kl):
+    learner = learner_of(target_kl=target_kl)
     rollout = filled(learner.policy)
     rollout.learned[...] = False
     before = learner.weights.values.detach().clone()

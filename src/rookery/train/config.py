@@ -57,7 +57,7 @@ class PpoConfig:
     """Weight of the entropy bonus."""
 
     value: float = 0.5
-    """Weight of the value loss."""
+    """Weight of the value loss, which is half the mean square; SB3 has no half: its ``vf_coef`` 0.5 is 1.0 here."""
 
     max_grad_norm: float = 0.5
     """Longer gradients are shortened to this; 0: never."""

@@ -6,6 +6,7 @@ generator of torch is neither used nor changed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
+from rookery.errors import RookeryError
 from rookery.train import ppo_update
 from rookery.train.advantage import Targets, explained_variance, targets
 from rookery.train.config import TrainConfig
@@ -70,8 +72,13 @@ class Learner:
         losses = ppo_update.update(
             self.policy, self.weights, self._adam, rollout, wanted, self._ppo, self._shuffle, self._loss
         )
-        self.version += 1
         rows = rollout.learned
+        if rows.any() and not math.isfinite(losses["loss"]):
+            raise RookeryError(
+                f"update {self.version + 1} diverged: the loss is {losses['loss']}, and the weights are spoilt. Begin with "
+                "a lower ppo.learning_rate, from a good checkpoint with model=..., or normalise rewards and observations"
+            )
+        self.version += 1
         foretold = explained_variance(rollout.values[:-1][rows], wanted.returns[rows]) if rows.any() else float("nan")
         return {**losses, "learning_rate": rate, "explained_variance": foretold}
 

@@ -31,7 +31,6 @@ CPU = torch.device("cpu")
 
 STATISTICS = ("loss", "policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm")
 
-
 Loss = Callable[[Policy, "Rows", PpoConfig], tuple[Tensor, Tensor]]
 
 
@@ -81,10 +80,15 @@ def update(
             adam.step()
             seen.append(torch.cat((statistics, norm.view(1))))
         epochs += 1
-        if config.target_kl is not None and float(torch.stack(seen[first:]).mean(0)[4]) > config.target_kl:
+        if config.target_kl is not None and mean_kl(seen[first:]) > config.target_kl:
             break
     means = torch.stack(seen).mean(0).tolist() if seen else [float("nan")] * len(STATISTICS)
     return {**dict(zip(STATISTICS, means, strict=True)), "epochs": float(epochs)}
+
+
+def mean_kl(seen: list[Tensor]) -> float:
+    """Over the minibatches of an epoch; zero if there were none."""
+    return float(torch.stack(seen)[:, STATISTICS.index("approx_kl")].mean()) if seen else 0.0
 
 
 def clipped_loss(policy: Policy, rows: Rows, config: PpoConfig) -> tuple[Tensor, Tensor]:
