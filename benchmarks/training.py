@@ -41,7 +41,8 @@ METHOD = """\
   minibatches of 256, Adam 2.5e-4. CleanRL's script is run as it is; its value clipping is off, as in the others.
 - Only true steps count: rows of Rookery that hold a reset are left out. CleanRL's cannot be told apart, and count.
 - Overlap: a simulator that lets one wait 5 ms a step, 42x42x2 pixels, a CNN. Collecting alone and learning alone are
-  timed in a run without overlap, time per update in a run with it; the runs take turns.
+  timed in a run without overlap, time per update in a run with it; the runs take turns. Both learn with one thread,
+  since the other core is the collector's.
 - Chaos: one SIGKILL of a random worker each second and one SIGSTOP each minute, in turn with quiet runs of the same
   settings; a step may take a second before its worker counts as hung."""
 
@@ -96,7 +97,8 @@ def main() -> int:
     if "cartpole" in args.only:
         sections.append(throughput(race(entries(args.cleanrl), "CartPole-v1", args.steps, PPO, args.rounds)))
     if "overlap" in args.only:
-        rows = [Entry(name, "rookery", {"overlap": how}) for name, how in (("in turn", "off"), ("overlap", "on"))]
+        ways = (("in turn", "off"), ("overlap", "on"))
+        rows = [Entry(name, "rookery", {"overlap": how, "threads": 1}) for name, how in ways]
         sections.append(overlap(race(rows, "slow", args.slow_steps, SMALL_CNN, args.rounds)))
     if "chaos" in args.only:
         rows = [Entry("quiet", "rookery"), Entry("chaos", "rookery", {"chaos": True})]
