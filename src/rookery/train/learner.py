@@ -75,8 +75,8 @@ class Learner:
         rows = rollout.learned
         if rows.any() and not math.isfinite(losses["loss"]):
             raise RookeryError(
-                f"update {self.version + 1} diverged: the loss is {losses['loss']}, and the weights are spoilt. Begin with "
-                "a lower ppo.learning_rate, from a good checkpoint with model=..., or normalise rewards and observations"
+                f"update {self.version + 1} diverged: the loss is {losses['loss']}, and the weights are spoilt. Begin "
+                "with a lower ppo.learning_rate, from a good checkpoint with model=..., or with normalise switched on"
             )
         self.version += 1
         foretold = explained_variance(rollout.values[:-1][rows], wanted.returns[rows]) if rows.any() else float("nan")
