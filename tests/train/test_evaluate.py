@@ -7,6 +7,7 @@ import signal
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from walks import Silent, Walk
@@ -105,6 +106,16 @@ def test_no_more_slots_than_episodes():
 def test_no_episodes_are_refused():
     with pytest.raises(ConfigError, match="episodes=0"):
         evaluate(Fixed(0), Walk, episodes=0)
+
+
+def test_playing_uses_one_thread_and_gives_the_others_back():
+    before, seen = torch.get_num_threads(), set()
+    torch.set_num_threads(2)
+    try:
+        evaluate(Fixed(0), Walk, episodes=1, workers=1, seen=lambda pool, batch: seen.add(torch.get_num_threads()))
+        assert (seen, torch.get_num_threads()) == ({1}, 2)
+    finally:
+        torch.set_num_threads(before)
 
 
 # ---- arithmetic ------------------------------------------------------------------------------------------------------

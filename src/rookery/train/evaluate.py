@@ -10,7 +10,9 @@ count short ones more often than long ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -72,7 +74,7 @@ def evaluate(
         raise ConfigError(f"episodes={episodes} and n_envs={n_envs} must each be 1 or more")
     rows, quarantine = min(n_envs, episodes), _Quarantine()
     sinks = (*pool_settings.pop("sinks", ()), quarantine)
-    with Pool(env, rows, autoreset="next_step", sinks=sinks, **pool_settings) as pool:
+    with _one_thread(), Pool(env, rows, autoreset="next_step", sinks=sinks, **pool_settings) as pool:
         player.begin(rows, greedy=greedy, seed=seed)
         tally = _Tally(rows, episodes, success)
         batch, starts = pool.reset(seed=seed), np.ones(rows, np.bool_)
@@ -85,6 +87,21 @@ def evaluate(
             starts = tally.count(batch)
             tally.check(quarantine.slots)
     return Score(tuple(sorted(tally.played, key=lambda one: one.slot)), greedy, tally.cut)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Torch's threads cost more than they bring for a few rows, and the cores are the workers'."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class _Tally:
