@@ -78,8 +78,10 @@ def _train(tasks: list[Task], store: Path) -> None:
                 if target.exists():
                     continue
                 print(f"{task.name}: {LABELS[system]}, seed {seed}", flush=True)
+                # One thread for small networks: it changes the time of a run, not what is learned.
+                options = {"threads": 1} if system == "sb3" and task.settings.net != "cnn" else {}
                 try:
-                    course = in_a_child(Request(system, task.game, task.timesteps, seed, task.settings))
+                    course = in_a_child(Request(system, task.game, task.timesteps, seed, task.settings, options))
                 except RunFailedError as failure:
                     print(f"  failed: {failure}", flush=True)
                     continue
