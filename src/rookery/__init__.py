@@ -100,6 +100,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "train":  # so that `rookery.train.ppo` needs no import of its own
+        return importlib.import_module("rookery.train")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'rookery' has no attribute {name!r}")

@@ -27,11 +27,10 @@ from torch import Tensor, nn
 
 from rookery.errors import ConfigError, RookeryError
 from rookery.train.checkpoint import load
-from rookery.train.encoders import leaf_spaces
+from rookery.train.encoders import leaf_spaces, stored_dtype
 from rookery.train.nets import Policy
 from rookery.train.normalise import Moments, ObsNormaliser
 from rookery.train.player import Player
-from rookery.train.rollout import stored_dtype
 
 ROWS = 3
 """Of the example that a file is made with; it takes any number of rows."""

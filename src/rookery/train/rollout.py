@@ -15,8 +15,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from rookery.train.encoders import leaf_spaces
-from rookery.train.encoders import stored_dtype as stored_dtype  # where others look for it
+from rookery.train.encoders import leaf_spaces, stored_dtype
 from rookery.train.nets import Policy
 
 
