@@ -13,7 +13,7 @@ import os
 from itertools import product
 
 import pytest
-from games import GAMES
+from mortal_games import GAMES
 
 from rookery.events import WorkerRecycled
 from rookery.testing import Chaos, RecordingSink

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
-from games import POISON, POISON_STEP, Moody, Poisonous, Told
+from mortal_games import POISON, POISON_STEP, Moody, Poisonous, Told
 from streams import SLOTS, Streams, action_at, kill_worker, of_kind, pool_of, undisturbed
 
 import rookery
