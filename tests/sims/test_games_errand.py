@@ -90,6 +90,7 @@ def test_the_whole_errand_leads_through_every_map_and_leaves_nothing_to_go(make)
     assert (env.ram["items"], env.ram["home"]) == (0b1111, 0b1110)
 
 
+@pytest.mark.timeout(3600 if FULL else 300)
 @pytest.mark.parametrize("goal", ["key", "errand"])
 def test_random_play_does_not_reach_it(make, goal):
     env, rng = make(goal), np.random.default_rng(0)
