@@ -440,7 +440,7 @@ die:
   sta wait
   rts
 
-; Moths fly to and fro, and up and down as they do.
+; Moths fly there and back, and up and down as they do.
 fly_moths:
   ldx #1
 @moth:
