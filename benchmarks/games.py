@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-GRID, SCALE = 14, 3
-"""Cells of the board, and pixels of a cell: 42 pixels are about the least a Nature CNN takes."""
+GRID, SCALE = 10, 4
+"""Cells of the board, and pixels of a cell: a Nature CNN takes no less than 36 pixels."""
 
 BALLS = 4
 CUES = 4

@@ -74,8 +74,8 @@ TASKS = (
         is_slow=True,
     ),
     Task(
-        "catch", "Catch: 42x42x2 pixels, Nature CNN", "catch", 120_000, 3, 3.5,
-        settings=Settings(n_steps=64, batch=128, epochs=3, learning_rate=5e-4, gamma=0.98, net="cnn"),
+        "catch", "Catch: 40x40x2 pixels, Nature CNN", "catch", 100_000, 3, 3.5,
+        settings=Settings(n_steps=64, learning_rate=1e-3, anneal=True, gamma=0.95, gae_lambda=0.9, net="cnn"),
     ),
     Task(
         "recall", "Recall: name a cue that was shown 2 to 8 steps ago", "recall", 100_000, 3, 0.95,
