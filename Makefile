@@ -15,7 +15,7 @@ PYTHON ?= python3
 ARGS ?=
 
 BIN := .venv/bin
-SOURCES := src tests benchmarks setup.py
+SOURCES := src tests benchmarks roms setup.py
 PROSE := $(SOURCES) docs README.md CHANGELOG.md CONTRIBUTING.md Makefile pyproject.toml
 INPUTS := pyproject.toml setup.py constraints.txt $(wildcard src/rookery/*/*.c src/rookery/*/*.h)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
