@@ -20,7 +20,8 @@ from rookery.events import (
     WorkerSpawned,
 )
 from rookery.view.board import Board
-from rookery.view.console import NEWS_A_SECOND, TELL_EVERY_S, ConsoleView, picture, status_line
+from rookery.view.console import TELL_EVERY_S, ConsoleView, picture, status_line
+from rookery.view.surface import NEWS_A_SECOND
 
 
 class Time:

@@ -16,7 +16,8 @@ from rookery.events import (
 )
 from rookery.view.curve import chart, sparkline
 from rookery.view.panel import picture, status_line
-from rookery.view.progress import NEWS_A_SECOND, TELL_EVERY_S, ProgressView
+from rookery.view.progress import TELL_EVERY_S, ProgressView
+from rookery.view.surface import NEWS_A_SECOND
 from rookery.view.trainboard import CURVE_POINTS, TrainBoard
 
 

@@ -11,8 +11,6 @@ It starts no thread: it draws when it is told something, at most a few times a s
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,16 +19,11 @@ from typing import Any, TextIO
 
 from rookery.events import Event, FaultSeen, PoolStarted, SlotQuarantined, WorkerReady, WorkerRecycled
 from rookery.view.board import STATES, Board
+from rookery.view.surface import Canvas, Log, can_redraw
 from rookery.view.words import plural, slots_in_words
-
-DRAW_EVERY_S = 0.125
-"""A terminal redrawn more often than eight times a second only flickers."""
 
 TELL_EVERY_S = 2.0
 """A log that says how it goes more often than this is not read."""
-
-NEWS_A_SECOND = 5
-"""Lines about events within one second; more are counted and told as a number."""
 
 STYLES = {"starting": "cyan", "running": "green", "hung": "red", "restarting": "yellow", "quarantined": "magenta"}
 LATEST = 4
@@ -45,9 +38,7 @@ class ConsoleView:
         self.board = Board()
         self._stream = stream or sys.stdout
         self._clock = clock
-        wanted = _can_redraw(self._stream) if live is None else live
-        can_draw = importlib.util.find_spec("rich") is not None
-        self._face: _Picture | _Lines = _Picture(self._stream) if wanted and can_draw else _Lines(self._stream)
+        self._face: _Picture | _Lines = (_Picture if can_redraw(self._stream, live) else _Lines)(self._stream)
 
     def emit(self, event: Event) -> None:
         """Take one event, show what it changes."""
@@ -78,10 +69,6 @@ class ConsoleView:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _can_redraw(stream: TextIO) -> bool:
-    return stream.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
 
 
 def news_of(event: Event, board: Board) -> str:
@@ -127,67 +114,38 @@ class _Lines:
     """Plain text: the state now and then, news at once but not in floods."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        self._log = Log(stream)
         self._told_s: float | None = None
-        self._second, self._in_second, self._untold = 0, 0, 0
 
     def show(self, board: Board, now: float, news: str) -> None:
         self._told_s = now if self._told_s is None else self._told_s
         if news:
-            self._tell_news(news, now)
+            self._log.news(news, now)
         elif board.steps and now - self._told_s >= TELL_EVERY_S:
             self._told_s = now
-            self._tell_untold()
-            self._print(status_line(board))
+            self._log.tell_untold()
+            self._log.say(status_line(board))
 
     def close(self, board: Board, now: float) -> None:
-        self._tell_untold()
+        self._log.tell_untold()
         if board.steps:
-            self._print(status_line(board))
-
-    def _tell_news(self, news: str, now: float) -> None:
-        if int(now) != self._second:
-            self._tell_untold()
-            self._second, self._in_second = int(now), 0
-        self._in_second += 1
-        if self._in_second <= NEWS_A_SECOND:
-            self._print(news)
-        else:
-            self._untold += 1
-
-    def _tell_untold(self) -> None:
-        if self._untold:
-            self._print(f"... and {self._untold} more events")
-            self._untold = 0
-
-    def _print(self, line: str) -> None:
-        print(line, file=self._stream, flush=True)
+            self._log.say(status_line(board))
 
 
 class _Picture:
     """A panel that is redrawn in place."""
 
     def __init__(self, stream: TextIO) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
-        console = Console(file=stream, highlight=False, force_terminal=True)
-        self._live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+        self._canvas = Canvas(stream)
         self._news: list[str] = []
-        self._drawn_s = float("-inf")
 
     def show(self, board: Board, now: float, news: str) -> None:
         if news:
             self._news = [*self._news, news][-LATEST:]
-        if now - self._drawn_s >= DRAW_EVERY_S:
-            self._drawn_s = now
-            self._live.start()
-            self._live.update(picture(board, now, self._news), refresh=True)
+        self._canvas.draw(lambda: picture(board, now, self._news), now)
 
     def close(self, board: Board, now: float) -> None:
-        if self._live.is_started:
-            self._live.update(picture(board, now, self._news))
-            self._live.stop()  # draws once more
+        self._canvas.close(lambda: picture(board, now, self._news))
 
 
 def picture(board: Board, now: float, news: Sequence[str]) -> Any:

@@ -6,8 +6,6 @@ few times a second at most. Several threads may tell it; one at a time draws.
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import sys
 import threading
 import time
@@ -18,17 +16,11 @@ from typing import Any, TextIO
 from rookery.events import Event
 from rookery.view.console import news_of
 from rookery.view.panel import LATEST, picture, status_line
+from rookery.view.surface import Canvas, Log, can_redraw
 from rookery.view.trainboard import TrainBoard, news_of_training
-from rookery.view.words import plural
-
-DRAW_EVERY_S = 0.125
-"""A terminal redrawn more often than eight times a second only flickers."""
 
 TELL_EVERY_S = 5.0
 """A log that says how it goes more often than this is not read."""
-
-NEWS_A_SECOND = 5
-"""Lines about events within one second; more are counted and told as a number."""
 
 
 class ProgressView:
@@ -39,9 +31,7 @@ class ProgressView:
     ) -> None:
         self.board = TrainBoard()
         self._stream, self._clock, self._lock = stream or sys.stdout, clock, threading.Lock()
-        wanted = _can_redraw(self._stream) if live is None else live
-        can_draw = importlib.util.find_spec("rich") is not None
-        self._face: _Picture | _Lines = _Picture(self._stream) if wanted and can_draw else _Lines(self._stream)
+        self._face: _Picture | _Lines = (_Picture if can_redraw(self._stream, live) else _Lines)(self._stream)
 
     @property
     def is_live(self) -> bool:
@@ -102,89 +92,56 @@ class ProgressView:
         self.close()
 
 
-def _can_redraw(stream: TextIO) -> bool:
-    return stream.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
-
-
 class _Lines:
     """Plain text: the state now and then, news at once but not in floods."""
 
     def __init__(self, stream: TextIO) -> None:
         self.mosaic: Any = None
-        self._stream = stream
+        self._log = Log(stream)
         self._told_s: float | None = None
         self._told_step = -1
-        self._second, self._in_second, self._untold = 0, 0, 0
 
     def show(self, board: TrainBoard, now: float, news: str) -> None:
         self._told_s = now if self._told_s is None else self._told_s
         if news:
-            self._tell_news(news, now)
+            self._log.news(news, now)
         elif board.step > max(board.begun_at, self._told_step) and now - self._told_s >= TELL_EVERY_S:
             self._told_s = now
             self._tell_state(board)
 
     def say(self, line: str) -> None:
-        self._print(line)
+        self._log.say(line)
 
     def close(self, board: TrainBoard, now: float) -> None:
         if board.step > board.begun_at and board.step != self._told_step:
             self._tell_state(board)
         else:
-            self._tell_untold()
+            self._log.tell_untold()
 
     def _tell_state(self, board: TrainBoard) -> None:
-        self._tell_untold()
+        self._log.tell_untold()
         self._told_step = board.step
-        self._print(status_line(board))
-
-    def _tell_news(self, news: str, now: float) -> None:
-        if int(now) != self._second:
-            self._tell_untold()
-            self._second, self._in_second = int(now), 0
-        self._in_second += 1
-        if self._in_second <= NEWS_A_SECOND:
-            self._print(news)
-        else:
-            self._untold += 1
-
-    def _tell_untold(self) -> None:
-        if self._untold:
-            self._print(f"... and {plural(self._untold, 'more event')}")
-            self._untold = 0
-
-    def _print(self, line: str) -> None:
-        print(line, file=self._stream, flush=True)
+        self._log.say(status_line(board))
 
 
 class _Picture:
-    """A panel that is redrawn in place."""
+    """A panel that is redrawn in place, below a mosaic if there is one."""
 
     def __init__(self, stream: TextIO) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
         self.mosaic: Any = None
-        console = Console(file=stream, highlight=False, force_terminal=True)
-        self._live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+        self._canvas = Canvas(stream)
         self._news: list[str] = []
-        self._drawn_s = float("-inf")
 
     def show(self, board: TrainBoard, now: float, news: str) -> None:
         if news:
             self.say(news)
-        if now - self._drawn_s >= DRAW_EVERY_S:
-            self._drawn_s = now
-            self._live.start()
-            self._live.update(self._whole(board, now), refresh=True)
+        self._canvas.draw(lambda: self._whole(board, now), now)
 
     def say(self, line: str) -> None:
         self._news = [*self._news, line][-LATEST:]
 
     def close(self, board: TrainBoard, now: float) -> None:
-        if self._live.is_started:
-            self._live.update(self._whole(board, now))
-            self._live.stop()  # draws once more
+        self._canvas.close(lambda: self._whole(board, now))
 
     def _whole(self, board: TrainBoard, now: float) -> Any:
         from rich.console import Group
