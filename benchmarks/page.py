@@ -26,10 +26,10 @@ def spread(values: Sequence[float], form: str) -> tuple[str, str]:
     return f"{statistics.median(values):{form}}", f"({min(values):{form}} to {max(values):{form}})"
 
 
-def versions() -> dict[str, str]:
+def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
     """Of every package that is compared."""
     found = {}
-    for package in PACKAGES:
+    for package in packages:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

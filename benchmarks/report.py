@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import metadata
 
 from alone import Alone
 from emulated import Emulated
 from floors import Findings, Verdict
 from healing import Price, Recovery
+from page import bullets, spread, table, versions
 from rounds import Measured, Track
 
 PACKAGES = (
@@ -62,33 +62,33 @@ def render(
         "# Results of `make bench`",
         run,
         "## Floors",
-        floors_table(found),
+        floorstable(found),
         "## Machine and versions",
-        _bullets({**machine, **_versions()}.items()),
+        bullets({**machine, **versions(PACKAGES)}.items()),
         *([_missing(missing)] if missing else []),
         "## Method",
         METHOD,
         *(cell_section(measured) for measured in findings.cells),
         "## Start, idle, memory (8 CartPole slots)",
-        alone_table([findings.rookery, findings.peer]),
+        alonetable([findings.rookery, findings.peer]),
         "## Emulators: bare loops in turn",
-        emulated_table(findings.emulated),
+        emulatedtable(findings.emulated),
         "## Healing: its price while nothing breaks",
-        prices_table(findings.prices),
+        pricestable(findings.prices),
         "## Healing: from a worker's death until its slots are back (8 slots, two a worker unless it says otherwise)",
-        recoveries_table(findings.recoveries),
+        recoveriestable(findings.recoveries),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def floors_table(found: Sequence[Verdict]) -> str:
+def floorstable(found: Sequence[Verdict]) -> str:
     """Every floor with its value and what became of it."""
     rows = []
     for verdict in found:
         floor = verdict.floor
         value = "" if verdict.value is None else f"{verdict.value:.3f}{floor.unit}"
         rows.append((floor.what, f"{'>=' if floor.at_least else '<'} {floor.bound:g}{floor.unit}", value, verdict.word))
-    return _table(("what", "floor", "measured", ""), "lrrl", rows)
+    return table(("what", "floor", "measured", ""), "lrrl", rows)
 
 
 def cell_section(measured: Measured) -> str:
@@ -102,10 +102,10 @@ def cell_section(measured: Measured) -> str:
     notes = [f"{track.entry.label}: {track.notes}." for track in measured.tracks if track.notes]
     windows = [*measured.limits, *(w for track in measured.tracks for w in track.windows)]
     disturbed = f"others <= {max(w.others for w in windows):.2f}, steal <= {max(w.steal for w in windows):.2f} cores."
-    return "\n\n".join((title, _table(head, "lrrrrrrrr", rows), " ".join((*notes, disturbed))))
+    return "\n\n".join((title, table(head, "lrrrrrrrr", rows), " ".join((*notes, disturbed))))
 
 
-def alone_table(systems: Iterable[Alone]) -> str:
+def alonetable(systems: Iterable[Alone]) -> str:
     """Start-up, idle cost and memory per slot."""
     rows = []
     for system in systems:
@@ -114,10 +114,10 @@ def alone_table(systems: Iterable[Alone]) -> str:
             continue
         mb = "" if system.slot_mb is None else f"{system.slot_mb:.3f}"
         rows.append(
-            (system.label, *_spread(system.start_s, ".2f"), *_spread(system.idle_cores, ".4f"), mb)
+            (system.label, *spread(system.start_s, ".2f"), *spread(system.idle_cores, ".4f"), mb)
         )  # fmt: skip
     head = ("system", "start s", "(spread)", "idle cores", "(spread)", "MB per added slot")
-    return _table(head, "lrrrrr", rows)
+    return table(head, "lrrrrr", rows)
 
 
 ARRANGEMENTS = {
@@ -129,37 +129,37 @@ ARRANGEMENTS = {
 }
 
 
-def emulated_table(found: Emulated) -> str:
+def emulatedtable(found: Emulated) -> str:
     """Steps per second of every arrangement."""
     rows = [
-        (label, *_spread(found.rates[name], ",.0f")) if name in found.rates else (label, found.errors.get(name, ""), "")
+        (label, *spread(found.rates[name], ",.0f")) if name in found.rates else (label, found.errors.get(name, ""), "")
         for name, label in ARRANGEMENTS.items()
     ]
-    return _table(("what", "steps/s", "(spread)"), "lrr", rows)
+    return table(("what", "steps/s", "(spread)"), "lrr", rows)
 
 
-def prices_table(prices: Iterable[Price]) -> str:
+def pricestable(prices: Iterable[Price]) -> str:
     """Steps per second with ``on_fault="heal"`` in units of those with ``"cut"``, the same pools taking turns."""
     rows = [
-        (price.cell, price.entry, *_spread(price.ratios, ".3f"), _quartiles(price.ratios), str(len(price.ratios)))
+        (price.cell, price.entry, *spread(price.ratios, ".3f"), _quartiles(price.ratios), str(len(price.ratios)))
         for price in prices
     ]
-    return _table(("workload", "mode", "heal / cut", "(spread)", "quartiles", "pairs"), "llrrrr", rows)
+    return table(("workload", "mode", "heal / cut", "(spread)", "quartiles", "pairs"), "llrrrr", rows)
 
 
-def recoveries_table(recoveries: Iterable[Recovery]) -> str:
+def recoveriestable(recoveries: Iterable[Recovery]) -> str:
     """Milliseconds, slot by slot."""
     rows = [
         (
             one.what,
-            *_spread([1e3 * s for s in one.seconds], ".0f"),
+            *spread([1e3 * s for s in one.seconds], ".0f"),
             f"{statistics.mean(one.replayed):.0f}",
             str(len(one.seconds)),
         )
         for one in recoveries
         if one.seconds
     ]
-    return _table(("what", "ms", "(spread)", "steps replayed", "slots healed"), "lrrrr", rows)
+    return table(("what", "ms", "(spread)", "steps replayed", "slots healed"), "lrrrr", rows)
 
 
 def _quartiles(values: Sequence[float]) -> str:
@@ -169,21 +169,17 @@ def _quartiles(values: Sequence[float]) -> str:
 
 def _limit_row(measured: Measured) -> tuple[str, ...]:
     rates = [window.rate for window in measured.limits]
-    return ("**limit**: two bare loops", *_spread(rates, ",.0f"), "1", "", _us(rates), "", "", "2")
+    return ("**limit**: two bare loops", *spread(rates, ",.0f"), "1", "", _us(rates), "", "", "2")
 
 
 def _track_row(track: Track) -> tuple[str, ...]:
     if track.error or not track.windows:
         return (track.entry.label, f"failed: {track.error}", *[""] * 7)
-    ratios = _spread(track.ratios, ".3f") if track.ratios else ("", "")
+    ratios = spread(track.ratios, ".3f") if track.ratios else ("", "")
     return (
-        track.entry.label, *_spread(track.rates, ",.0f"), *ratios, _us(track.rates),
+        track.entry.label, *spread(track.rates, ",.0f"), *ratios, _us(track.rates),
         f"{track.start_s:.2f}", f"{track.pss_mb:.0f}", str(track.processes),
     )  # fmt: skip
-
-
-def _spread(values: Sequence[float], form: str) -> tuple[str, str]:
-    return f"{statistics.median(values):{form}}", f"({min(values):{form}} to {max(values):{form}})"
 
 
 def _us(rates: Sequence[float]) -> str:
@@ -191,25 +187,5 @@ def _us(rates: Sequence[float]) -> str:
     return f"{us:,.0f}" if us >= 100 else f"{us:.2f}"
 
 
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    return found
-
-
 def _missing(missing: Mapping[str, str]) -> str:
-    return "Did not install, so not measured:\n\n" + _bullets(missing.items())
-
-
-def _bullets(pairs: Iterable[tuple[str, str]]) -> str:
-    return "\n".join(f"- {key}: {value}" for key, value in pairs)
-
-
-def _table(head: Sequence[str], align: str, rows: Iterable[Sequence[str]]) -> str:
-    rule = ["---" if side == "l" else "--:" for side in align]
-    cleaned = ([cell.replace("|", "/").replace("\n", " ") for cell in row] for row in rows)
-    return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *cleaned))
+    return "Did not install, so not measured:\n\n" + bullets(missing.items())
