@@ -62,7 +62,7 @@ def render(
         "# Results of `make bench`",
         run,
         "## Floors",
-        floorstable(found),
+        floors_table(found),
         "## Machine and versions",
         bullets({**machine, **versions(PACKAGES)}.items()),
         *([_missing(missing)] if missing else []),
@@ -70,18 +70,18 @@ def render(
         METHOD,
         *(cell_section(measured) for measured in findings.cells),
         "## Start, idle, memory (8 CartPole slots)",
-        alonetable([findings.rookery, findings.peer]),
+        alone_table([findings.rookery, findings.peer]),
         "## Emulators: bare loops in turn",
-        emulatedtable(findings.emulated),
+        emulated_table(findings.emulated),
         "## Healing: its price while nothing breaks",
-        pricestable(findings.prices),
+        prices_table(findings.prices),
         "## Healing: from a worker's death until its slots are back (8 slots, two a worker unless it says otherwise)",
-        recoveriestable(findings.recoveries),
+        recoveries_table(findings.recoveries),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def floorstable(found: Sequence[Verdict]) -> str:
+def floors_table(found: Sequence[Verdict]) -> str:
     """Every floor with its value and what became of it."""
     rows = []
     for verdict in found:
@@ -105,7 +105,7 @@ def cell_section(measured: Measured) -> str:
     return "\n\n".join((title, table(head, "lrrrrrrrr", rows), " ".join((*notes, disturbed))))
 
 
-def alonetable(systems: Iterable[Alone]) -> str:
+def alone_table(systems: Iterable[Alone]) -> str:
     """Start-up, idle cost and memory per slot."""
     rows = []
     for system in systems:
@@ -129,7 +129,7 @@ ARRANGEMENTS = {
 }
 
 
-def emulatedtable(found: Emulated) -> str:
+def emulated_table(found: Emulated) -> str:
     """Steps per second of every arrangement."""
     rows = [
         (label, *spread(found.rates[name], ",.0f")) if name in found.rates else (label, found.errors.get(name, ""), "")
@@ -138,7 +138,7 @@ def emulatedtable(found: Emulated) -> str:
     return table(("what", "steps/s", "(spread)"), "lrr", rows)
 
 
-def pricestable(prices: Iterable[Price]) -> str:
+def prices_table(prices: Iterable[Price]) -> str:
     """Steps per second with ``on_fault="heal"`` in units of those with ``"cut"``, the same pools taking turns."""
     rows = [
         (price.cell, price.entry, *spread(price.ratios, ".3f"), _quartiles(price.ratios), str(len(price.ratios)))
@@ -147,7 +147,7 @@ def pricestable(prices: Iterable[Price]) -> str:
     return table(("workload", "mode", "heal / cut", "(spread)", "quartiles", "pairs"), "llrrrr", rows)
 
 
-def recoveriestable(recoveries: Iterable[Recovery]) -> str:
+def recoveries_table(recoveries: Iterable[Recovery]) -> str:
     """Milliseconds, slot by slot."""
     rows = [
         (
