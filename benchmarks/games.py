@@ -24,7 +24,7 @@ SLOW_S = 0.005
 class Catch(gymnasium.Env[Any, Any]):
     """Catch falling balls; seen as pixels, of this frame and the one before, since balls drift and bounce off walls.
 
-    A ball caught is +1, a ball missed -1, and an episode has four balls: from -4 to 4, about -2.4 by chance.
+    A ball caught is +1, a ball missed -1, and an episode has four balls: from -4 to 4, about -1.6 by chance.
     """
 
     def __init__(self) -> None:

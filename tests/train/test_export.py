@@ -80,6 +80,8 @@ CASES = [(name, case) for name in WAYS for case in (PAIRS if name == "policy.pt"
 
 @pytest.mark.parametrize(("name", "case"), CASES)
 def test_it_gives_the_same_actions(name, case, tmp_path):
+    if name == "policy.onnx":
+        pytest.importorskip("onnxscript")
     observation, action, net = PAIRS[case]
     player, (write, run) = player_of(observation, action, net), WAYS[name]
     about, twin = write(player, tmp_path / name), player_of(observation, action, net)
@@ -140,7 +142,7 @@ def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
 
 def test_a_missing_package_is_named_with_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxscript", None)
-    with pytest.raises(ConfigError, match=r"needs the package onnxscript.*pip install 'rookery\[onnx\]'"):
+    with pytest.raises(ConfigError, match=r"needs the package onnx\w*, .*pip install 'rookery\[onnx\]'"):
         export.to_onnx(player_of(*PAIRS["discrete"]), tmp_path / "policy.onnx")
 
 
