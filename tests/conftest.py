@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -26,6 +27,9 @@ FAILED = pytest.StashKey[bool]()
 def _one_place_for_everything(tmp_path_factory):
     """Orphans fall to this process, and temporary files into one directory, so that none goes unseen."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # A shell starts what runs in the background with Ctrl-C ignored, and programs under test would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     before = os.environ.get("TMPDIR")
     place = str(tmp_path_factory.mktemp("tmpdir"))
     os.environ["TMPDIR"] = tempfile.tempdir = place
