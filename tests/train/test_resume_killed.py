@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 import trainee
 
 from rookery.testing import leftovers
@@ -39,31 +40,37 @@ CONFIG = {
 @pytest.fixture(scope="module")
 def whole():
     """The weights of the run that nobody disturbs."""
+    torch.set_num_threads(1)
     return ppo(trainee.config_of(CONFIG)).weights_sha256
 
 
-@pytest.fixture
-def train(tmp_path):
-    """Starts the trainer again and again in one run directory."""
-    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+class Trainers:
+    """Starts trainers, one after the other, in one run directory."""
 
-    def start(*more):
-        command = [sys.executable, trainee.__file__, str(tmp_path / "run"), json.dumps(CONFIG), *more]
+    def __init__(self, place):
+        self._place = place
+        self._before = {process.pid for process in leftovers.descendants()}
+
+    def start(self, *more):
+        command = [sys.executable, trainee.__file__, str(self._place / "run"), json.dumps(CONFIG), *more]
+        environ = {**os.environ, "TMPDIR": str(self._place)}
         return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    return start
+    def reap(self):
+        """Workers of a killed trainer end by themselves and fall to this process."""
+        assert not leftovers.await_none(self._orphans, within_s=GONE_S)
 
-
-def reap_workers():
-    """Workers of a killed trainer end by themselves and fall to this process."""
-
-    def living():
-        for process in leftovers.descendants():
+    def _orphans(self):
+        found = [process for process in leftovers.descendants() if process.pid not in self._before]
+        for process in found:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(process.pid, os.WNOHANG)
-        return leftovers.descendants()
+        return found
 
-    assert not leftovers.await_none(living, within_s=GONE_S)
+
+@pytest.fixture
+def trainers(tmp_path):
+    return Trainers(tmp_path)
 
 
 def killed(program, moment_s, updates):
@@ -74,7 +81,6 @@ def killed(program, moment_s, updates):
             program.wait(moment_s)
         program.kill()
         rest, _ = program.communicate()
-    reap_workers()
     return [*said, *rest.splitlines()]
 
 
@@ -85,28 +91,29 @@ def ended(program):
 
 
 @pytest.mark.timeout(1800)
-def test_killed_at_random_moments_it_ends_with_the_same_weights(whole, train, tmp_path):
+def test_killed_at_random_moments_it_ends_with_the_same_weights(whole, trainers, tmp_path):
     rng = random.Random(11)
     for _ in range(KILLS):
         # A third of the kills fall into the start, where there is nothing to wait for; the others between updates.
         updates = rng.choice([0, rng.randrange(1, 5), rng.randrange(5, 12)])
         moment_s = 3.0 * rng.random() if updates == 0 else 0.05 * rng.random()
-        said = killed(train("--resume"), moment_s, updates)
+        said = killed(trainers.start("--resume"), moment_s, updates)
+        trainers.reap()
         assert not any(line.startswith("end") for line in said), "the run was over before it was killed"
         assert os.listdir(tmp_path) in ([], ["run"]), "something is left of a killed trainer"
-    assert ended(train("--resume")) == whole
+    assert ended(trainers.start("--resume")) == whole
     newest = Checkpoints(tmp_path / "run" / "checkpoints").newest()
     assert checkpoint.weights_sha256(newest) == whole
 
 
-def test_killed_while_it_writes_a_checkpoint(whole, train, tmp_path):
+def test_killed_while_it_writes_a_checkpoint(whole, trainers, tmp_path):
     folder = tmp_path / "run" / "checkpoints"
     for call in ("fsync", "replace"):
-        program = train("--resume", "--die-in", call, "5")
+        program = trainers.start("--resume", "--die-in", call, "5")
         _, err = program.communicate(timeout=100)
         assert program.returncode == -signal.SIGKILL, err[-3000:]
-        reap_workers()
+        trainers.reap()
         assert list(folder.glob(".*.tmp")), "it was not killed while it wrote"
         assert all(checkpoint.load(path) for path in Checkpoints(folder).all())
-    assert ended(train("--resume")) == whole
+    assert ended(trainers.start("--resume")) == whole
     assert not list(folder.glob(".*.tmp"))
