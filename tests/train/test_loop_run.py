@@ -106,6 +106,19 @@ def test_episodes_are_told_as_the_environment_counts_them():
     assert max(steps) <= CONFIG.timesteps
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_weights_do_not_depend_on_the_threads_of_the_caller(threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    wanted = ppo(CONFIG).weights_sha256
+    torch.set_num_threads(threads)
+    try:
+        assert ppo(CONFIG).weights_sha256 == wanted
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_equal_configurations_give_equal_weights_whatever_the_workers():
     hashes = {ppo(dataclasses.replace(CONFIG, pool=PoolConfig(workers=n))).weights_sha256 for n in (1, 2, 4)}
     assert len(hashes) == 1

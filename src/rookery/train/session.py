@@ -67,6 +67,7 @@ class Session:
         because: Sequence[str] = (),
     ) -> None:
         self.config, self.pool, self._heard, self._device = config, pool, heard, device
+        torch.set_num_threads(1)  # the first weights come from a decomposition, whose last bits depend on threads
         self.learner = Learner(config, pool.observation_space, pool.action_space, pool.num_envs, device)
         normalise = config.normalise
         normaliser = obs_normaliser(pool.observation_space, normalise.clip_obs) if normalise.obs else None
