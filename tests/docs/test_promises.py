@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 
@@ -127,3 +128,12 @@ def test_every_pinned_requirement_is_pinned_exactly():
     pins = [line for line in lines if line]
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins)
     assert "torch" in {pin.split("==")[0] for pin in pins}
+
+
+def test_every_extra_that_is_named_exists():
+    known = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    texts = [page.read_text() for page in (*PAGES, *(ROOT / "src").rglob("*.py"))]
+    named = {
+        extra for text in texts for found in re.findall(r"rookery\[([a-z0-9,]+)\]", text) for extra in found.split(",")
+    }
+    assert named <= known
