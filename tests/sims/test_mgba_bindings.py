@@ -174,3 +174,20 @@ def run(program):
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=True
     )  # fmt: skip
     return done.stdout + done.stderr
+
+
+IN_A_BUSY_PROCESS = """
+import datetime
+capsule = datetime.datetime_CAPI
+[hasattr(capsule, "anything") for _ in range(1000)]  # as libraries that share arrays do
+from rookery.sims.backends import open_emulator
+from rookery.sims.games.registry import rom_of
+machine = open_emulator(rom_of("rookery/Errand-v0"), core="bindings:mgba", frame_skip=4)
+machine.step(0)
+machine.load(machine.save())
+machine.step(0)
+"""
+
+
+def test_a_process_that_has_looked_at_a_capsule_does_not_spin_in_the_library():
+    subprocess.run([sys.executable, "-c", IN_A_BUSY_PROCESS], check=True, timeout=60)

@@ -173,10 +173,28 @@ def library() -> tuple[Any, Any]:
         )
     try:
         inner = importlib.import_module("mgba._pylib")
-        importlib.import_module("mgba.log").silence()  # a line for every BIOS call fills a pipe that nobody reads
     except ImportError as error:
         raise EmulatorError(f"the mgba bindings cannot be imported ({error}); install them: {INSTALL}") from error
+    _silence(inner.ffi, inner.lib)
     return inner.ffi, inner.lib
+
+
+_SILENT: list[Any] = []
+"""The logger that lets nothing pass. The library keeps its address for ever, so it must never go."""
+
+
+def _silence(ffi: Any, lib: Any) -> None:
+    """A line for every BIOS call fills a pipe that nobody reads.
+
+    The bindings' own silence calls back into Python for every line, and their first call back spins for ever in a
+    process in which anybody has looked at an attribute of a capsule. This filter stays below Python.
+    """
+    logger, levels = ffi.new("struct mLogger *"), ffi.new("struct mLogFilter *")
+    lib.mLogFilterInit(levels)
+    levels.defaultLevels = 0
+    logger.filter = levels
+    _SILENT[:] = [logger, levels]
+    lib.mLogSetDefaultLogger(logger)
 
 
 def _version() -> str:
