@@ -22,7 +22,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 PACKAGE := $(INSTALL) --no-build-isolation --editable
 
 .DELETE_ON_ERROR:
-.PHONY: help setup check test soak demo bench docs clean
+.PHONY: help setup check test test-workers test-games soak demo bench docs clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -36,8 +36,19 @@ check: .venv/full
 	$(BIN)/python -m pytest -q tests/unit/test_import_direction.py
 	$(BIN)/codespell $(PROSE)
 
+# Two halves of about the same length at the same time, one core each; with ARGS, pytest as it is.
 test: .venv/full
+ifeq ($(strip $(ARGS)),)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-workers test-games
+else
 	$(BIN)/python -m pytest $(ARGS)
+endif
+
+test-workers:
+	$(BIN)/python -m pytest tests/api tests/cli tests/faults tests/heal tests/process
+
+test-games:
+	$(BIN)/python -m pytest tests/docs tests/sims tests/train tests/unit
 
 soak: .venv/full
 	$(BIN)/python benchmarks/soak.py $(ARGS)

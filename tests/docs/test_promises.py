@@ -137,3 +137,11 @@ def test_every_extra_that_is_named_exists():
         extra for text in texts for found in re.findall(r"rookery\[([a-z0-9,]+)\]", text) for extra in found.split(",")
     }
     assert named <= known
+
+
+def test_both_halves_of_make_test_are_all_the_tests():
+    halves = re.findall(r"-m pytest ((?:tests/\w+ ?)+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    named = [folder.removeprefix("tests/") for half in halves for folder in half.split()]
+    folders = [path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and list(path.glob("test_*.py"))]
+    assert len(halves) == 2
+    assert sorted(named) == sorted(folders)
