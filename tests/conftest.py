@@ -10,9 +10,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from rookery.testing import leftovers
+
+# Speed is measured in benchmarks: an example that is slow on a busy machine is no failure.
+hypothesis.settings.register_profile("rookery", deadline=None)
+hypothesis.settings.load_profile("rookery")
 
 CORES = Path(__file__).parents[1] / ".cores"
 if CORES.is_dir():
