@@ -3,7 +3,7 @@
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rookery.view.curve import chart
@@ -17,6 +17,7 @@ def has(image, color):
     return (image == np.array(color, np.uint8)).all(axis=2)
 
 
+@example(episodes=[], mean=[(0.0, 5e-324)], marks=[])
 @given(episodes=points, mean=points, marks=st.lists(st.integers(0, 10**9).map(float), max_size=2))
 def test_any_numbers_make_a_picture(episodes, mean, marks):
     image = curve_image(episodes, mean, "a title", [(mark, "killed") for mark in marks])

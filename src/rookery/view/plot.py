@@ -100,9 +100,13 @@ class _Frame:
         return ticks(*self._x)
 
 
+LEAST_SPAN = 1e-9
+"""A curve that differs by less is flat."""
+
+
 def ticks(low: float, high: float) -> list[float]:
     """About five round numbers within the range."""
-    span = (high - low) or 1.0
+    span = high - low if high - low > LEAST_SPAN else 1.0
     size = 10 ** math.floor(math.log10(span / 4))
     step = next(size * factor for factor in (1, 2, 2.5, 5, 10) if span / (size * factor) <= 6)
     first = math.ceil(low / step - 1e-9)
