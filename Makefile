@@ -36,7 +36,8 @@ check: .venv/full
 	$(BIN)/python -m pytest -q tests/unit/test_import_direction.py
 	$(BIN)/codespell $(PROSE)
 
-# Two halves of about the same length at the same time, one core each; with ARGS, pytest as it is.
+# Two halves of about the same length at the same time; with ARGS, pytest as it is. The half about dying processes goes
+# first on both cores, because it promises how soon they are gone.
 test: .venv/full
 ifeq ($(strip $(ARGS)),)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-workers test-games
@@ -48,7 +49,7 @@ test-workers:
 	$(BIN)/python -m pytest tests/api tests/cli tests/faults tests/heal tests/process
 
 test-games:
-	$(BIN)/python -m pytest tests/docs tests/sims tests/train tests/unit
+	nice -n 15 $(BIN)/python -m pytest tests/docs tests/sims tests/train tests/unit
 
 soak: .venv/full
 	$(BIN)/python benchmarks/soak.py $(ARGS)
