@@ -7,6 +7,7 @@ As an end a term counts if it is not zero.
 
 from __future__ import annotations
 
+import abc
 from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from rookery.sims.memory_map import Ram
 Value = float | bool
 
 
-class Term:
+class Term(abc.ABC):
     """A named function of two moments.
 
     A subclass with a memory of its own has ``reset``, called as an episode begins, and ``save`` and ``load``: what is
@@ -30,18 +31,18 @@ class Term:
         self.name = name
         self.fields = tuple(fields)
 
+    @abc.abstractmethod
     def __call__(self, before: Ram, after: Ram) -> Value:
         """The term's value for one step."""
-        raise NotImplementedError
 
-    def reset(self) -> None:
+    def reset(self) -> None:  # noqa: B027 (most terms remember nothing)
         """An episode begins."""
 
     def save(self) -> Any:
         """What is remembered; None for nothing."""
         return None
 
-    def load(self, saved: Any) -> None:
+    def load(self, saved: Any) -> None:  # noqa: B027 (the same)
         """Remember what was saved."""
 
     def named(self, name: str) -> Term:

@@ -6,6 +6,7 @@ neither on who else is in its batch nor on a global generator. Must never see an
 
 from __future__ import annotations
 
+import abc
 import math
 from typing import Any
 
@@ -24,7 +25,7 @@ FORBIDDEN = -1e8
 HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
 
-class Head(nn.Module):
+class Head(nn.Module, abc.ABC):
     """Turns rows of ``outputs`` numbers into actions of ``shape`` and ``dtype``."""
 
     outputs: int
@@ -32,25 +33,25 @@ class Head(nn.Module):
     dtype: torch.dtype
     mask_size: int = 0
 
+    @abc.abstractmethod
     def noise(self, rows: tuple[int, ...], generator: torch.Generator) -> Tensor:
         """What decides the actions of so many rows."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def sample(self, params: Tensor, noise: Tensor) -> Tensor:
         """Actions drawn with this noise."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def greedy(self, params: Tensor) -> Tensor:
         """The most likely actions."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def log_prob(self, params: Tensor, actions: Tensor) -> Tensor:
         """Of these actions."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def judge(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of these actions, and entropies."""
-        raise NotImplementedError
 
     def masked(self, params: Tensor, mask: Tensor) -> Tensor:
         """Without the actions that are not allowed."""

@@ -12,6 +12,7 @@ Each slot has its own place in the rollout, and its noise belongs to that place.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterator
 
 import numpy as np
@@ -27,7 +28,7 @@ from rookery.train.rollout import Rollout
 Slots = npt.NDArray[np.int64]
 
 
-class PartsCollector(Collector):
+class PartsCollector(Collector, abc.ABC):
     """Steps a pool with a policy, some slots at a time; which, is for its children to say."""
 
     def _step_all(self, policy: Policy, rollout: Rollout, noise: Tensor) -> None:
@@ -45,9 +46,9 @@ class PartsCollector(Collector):
             left -= len(batch)
         self._pause(self.pool.latest())
 
+    @abc.abstractmethod
     def _ready_parts(self, answered: Flags) -> Iterator[Slots]:
         """Slots to think about now, together; they count as not answered once they are given."""
-        raise NotImplementedError
 
     def _send(self, policy: Policy, rollout: Rollout, noise: Tensor, at: Slots, slots: Slots) -> None:
         now = torch.from_numpy(at[slots])
