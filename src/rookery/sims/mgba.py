@@ -22,7 +22,7 @@ import numpy.typing as npt
 from rookery.errors import ClosedError, EmulatorError
 from rookery.sims.emulator import BUTTONS, Identity, MachineState, Picture
 from rookery.sims.mgba_memory import MgbaMemory
-from rookery.sims.systems import buttons_of
+from rookery.sims.systems import buttons_of, system_by_header
 
 INSTALL = "pip install mgba, and apt-get install --no-install-recommends libmgba0.10"
 KEYS = ("a", "b", "select", "start", "right", "left", "up", "down", "r", "l")
@@ -30,10 +30,6 @@ KEYS = ("a", "b", "select", "start", "right", "left", "up", "down", "r", "l")
 
 EPOCH_MS = 1_704_067_200_000
 """What a cartridge's clock shows at power-on: 1 January 2024, 00:00 UTC. From there it goes by emulated frames."""
-
-_GBA_FIXED_BYTE = 0xB2, 0x96
-_GB_HEADER = slice(0x134, 0x14D)
-_GB_COLOUR_BYTE = 0x143
 
 
 class MgbaEmulator:
@@ -203,12 +199,10 @@ def _version() -> str:
 
 
 def _system_of(data: bytes, rom: Path) -> str:
-    at, value = _GBA_FIXED_BYTE
-    if len(data) > at and data[at] == value:
-        return "gba"
-    if len(data) > _GB_HEADER.stop and -sum(byte + 1 for byte in data[_GB_HEADER]) % 256 == data[_GB_HEADER.stop]:
-        return "gbc" if data[_GB_COLOUR_BYTE] & 0x80 else "gb"
-    raise EmulatorError(f"{rom} is no Game Boy Advance or Game Boy ROM: neither header is right")
+    system = system_by_header(data)
+    if system not in ("gba", "gb", "gbc"):
+        raise EmulatorError(f"{rom} is no Game Boy Advance or Game Boy ROM: neither header is right")
+    return system
 
 
 def _unload(lib: Any, ffi: Any, core: Any) -> None:

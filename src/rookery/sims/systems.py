@@ -58,7 +58,7 @@ def system_of(rom: bytes, file_name: str) -> str:
         raise EmulatorError(f"{file_name} is empty; give a whole ROM file")
     suffix = Path(file_name).suffix.lower()
     by_suffix = next((system.name for system in SYSTEMS.values() if suffix in system.suffixes), None)
-    found = _by_header(rom) or by_suffix
+    found = system_by_header(rom) or by_suffix
     if found is None:
         known = ", ".join(suffix for system in SYSTEMS.values() for suffix in system.suffixes)
         raise EmulatorError(
@@ -80,7 +80,8 @@ def buttons_of(system: str) -> tuple[str, ...]:
     return SYSTEMS[system].buttons if system in SYSTEMS else BUTTONS
 
 
-def _by_header(rom: bytes) -> str | None:
+def system_by_header(rom: bytes) -> str | None:
+    """The machine that a ROM's own header names; None for ROMs without one."""
     if rom.startswith(b"NES\x1a"):
         return "nes"
     if len(rom) >= 0xC0 and rom[0xB2] == 0x96 and rom[0x03] == 0xEA:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rookery.errors import ConfigError
+from rookery.sims.systems import system_by_header
 
-INES_MAGIC = b"NES\x1a"
 INES_HEADER_BYTES = 16
-_GBA_CODE, _GBA_REVISION, _GBA_HEADER_BYTES = slice(0xAC, 0xB0), 0xBC, 0xC0
+_GBA_CODE, _GBA_REVISION = slice(0xAC, 0xB0), 0xBC
 _GBA_REGIONS = {"E": "USA", "J": "Japan", "P": "Europe", "D": "Germany", "F": "France", "I": "Italy", "S": "Spain"}
 """What the last letter of a game code stands for."""
 
@@ -57,7 +57,7 @@ def read_rom(rom: str | Path | None, edition: Edition) -> bytes:
         data = Path(rom).read_bytes()
     except OSError as error:
         raise ConfigError(f"rom={str(rom)!r} cannot be read: {error.strerror or error}") from None
-    if not _is_of(edition.system, data):
+    if system_by_header(data) != edition.system:
         raise ConfigError(
             f"rom={str(rom)!r} is no {edition.system.upper()} ROM; expected: {edition.title} ({edition.expected})"
         )
@@ -85,12 +85,6 @@ def check_revision(data: bytes, edition: Edition, *, any_revision: bool) -> None
 def fingerprint(data: bytes, system: str) -> str:
     """The SHA-1 that public lists give: of a NES ROM without its header, which tools write differently."""
     return hashlib.sha1(data[INES_HEADER_BYTES:] if system == "nes" else data, usedforsecurity=False).hexdigest()
-
-
-def _is_of(system: str, data: bytes) -> bool:
-    if system == "nes":
-        return data.startswith(INES_MAGIC) and len(data) > INES_HEADER_BYTES
-    return len(data) > _GBA_HEADER_BYTES and data[0xB2] == 0x96
 
 
 def _described(data: bytes, system: str) -> str:
