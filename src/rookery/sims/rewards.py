@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -160,6 +160,18 @@ def scaled(term: Term, factor: float) -> Term:
 def clipped(term: Term, low: float, high: float) -> Term:
     """``term.clipped(low, high)``."""
     return term.clipped(low, high)
+
+
+def weighted(terms: Mapping[str, Term], weights: Mapping[str, float], others: Mapping[str, float] | None) -> list[Term]:
+    """Every term times its weight, by its name; ``others`` replace some weights, and 0 leaves a term out.
+
+    Raises:
+        ConfigError: a weight for something that is no term.
+    """
+    chosen = {**weights, **(others or {})}
+    if unknown := sorted(set(chosen) - set(weights)):
+        raise ConfigError(f"weights: there is no {unknown[0]!r}; allowed: {', '.join(weights)}")
+    return [(weight * terms[name]).named(name) for name, weight in chosen.items() if weight]
 
 
 def total(*terms: Term, name: str | None = None) -> Term:

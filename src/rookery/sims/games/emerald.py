@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rookery.errors import ConfigError
 from rookery.sims.env import EmulatorEnv
 from rookery.sims.games.emerald_memory import FLAG_BYTES, MEMORY, LastGood
 from rookery.sims.games.revisions import Edition, check_revision, read_rom
 from rookery.sims.memory_map import Ram
 from rookery.sims.places import here
-from rookery.sims.rewards import Term, explored, flag, progress
+from rookery.sims.rewards import Term, explored, flag, progress, weighted
 from rookery.sims.screen import Screen
 
 EDITION = Edition(
@@ -101,9 +100,6 @@ def rewards(weights: Mapping[str, float] | None = None) -> list[Term]:
     Raises:
         ConfigError: a weight for something that is no term.
     """
-    chosen = {**WEIGHTS, **(weights or {})}
-    if unknown := sorted(set(chosen) - set(WEIGHTS)):
-        raise ConfigError(f"weights: there is no {unknown[0]!r}; allowed: {', '.join(WEIGHTS)}")
     terms: Mapping[str, Term] = {
         "places": explored("map_group", "map_number", "x", "y"),
         "maps": explored("map_group", "map_number"),
@@ -114,8 +110,8 @@ def rewards(weights: Mapping[str, float] | None = None) -> list[Term]:
         "healing": Healing(),
         "champion": flag("champion"),
     }
-    kept = [(weight * Known(terms[name])).named(name) for name, weight in chosen.items() if weight]
-    return [LastGood(), *kept]
+    known: Mapping[str, Term] = {name: Known(term) for name, term in terms.items()}
+    return [LastGood(), *weighted(known, WEIGHTS, weights)]
 
 
 class Known(Term):

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from rookery.errors import ConfigError
 from rookery.sims.env import EmulatorEnv
-from rookery.sims.games.registry import rom_of
+from rookery.sims.games.embedded import check_choices, embedded
 from rookery.sims.memory_map import Field, MemoryMap, Ram
 from rookery.sims.rewards import delta, equals, gained, per_step
 from rookery.sims.screen import Screen
@@ -134,21 +133,18 @@ def make(
     Raises:
         ConfigError: there is no such goal or way to observe.
     """
-    if goal not in SUCCESS:
-        raise ConfigError(f"goal={goal!r} is not known; allowed: {', '.join(SUCCESS)}")
-    if observe not in ("screen", "ram", "both"):
-        raise ConfigError(f"observe={observe!r} is not known; allowed: screen, ram, both")
-    return EmulatorEnv(
-        rom_of("rookery/Errand-v0"),
+    check_choices(goal, SUCCESS, observe)
+    return embedded(
+        "rookery/Errand-v0",
+        observe=observe,
+        observed=OBSERVED,
+        screen=screen,
         core=core,
-        system="gba",
         state=state,
         frame_skip=frame_skip,
         actions=ACTIONS,
         sticky=sticky,
-        screen=None if observe == "ram" else screen or Screen(),
         memory=memory_of(goal),
-        observe=() if observe == "screen" else OBSERVED,
         info=("success", "maps_seen", "best"),
         rewards=(
             (-0.1 * delta("way")).named("way"),

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from rookery.errors import ConfigError
 from rookery.sims.env import EmulatorEnv
-from rookery.sims.games.registry import rom_of
+from rookery.sims.games.embedded import check_choices, embedded
 from rookery.sims.memory_map import Field, MemoryMap, Ram
 from rookery.sims.rewards import equals, gained, lost, progress
 from rookery.sims.screen import Screen
@@ -103,24 +102,21 @@ def make(
     Raises:
         ConfigError: there is no such goal or way to observe.
     """
-    if goal not in SUCCESS:
-        raise ConfigError(f"goal={goal!r} is not known; allowed: {', '.join(SUCCESS)}")
-    if observe not in ("screen", "ram", "both"):
-        raise ConfigError(f"observe={observe!r} is not known; allowed: screen, ram, both")
+    check_choices(goal, SUCCESS, observe)
     ends = [equals("success", 1).named("success"), equals("mode", MODES.index("over")).named("over")]
     if goal == "lighthouse":
         ends.append(equals("mode", MODES.index("dying")).named("dying"))
-    return EmulatorEnv(
-        rom_of("rookery/Lantern-v0"),
+    return embedded(
+        "rookery/Lantern-v0",
+        observe=observe,
+        observed=OBSERVED,
+        screen=screen,
         core=core,
-        system="nes",
         state=state,
         frame_skip=frame_skip,
         actions=ACTIONS,
         sticky=sticky,
-        screen=None if observe == "ram" else screen or Screen(),
         memory=memory_of(goal),
-        observe=() if observe == "screen" else OBSERVED,
         info=("success", "far", "time"),
         rewards=(
             (0.02 * progress("far")).named("way"),

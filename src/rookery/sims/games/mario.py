@@ -19,7 +19,7 @@ from rookery.sims.games.revisions import Edition, check_revision, read_rom
 from rookery.sims.memory_map import Field, MemoryMap, Ram
 from rookery.sims.places import here
 from rookery.sims.ram import RamReader
-from rookery.sims.rewards import Term, equals, flag, stagnation
+from rookery.sims.rewards import Term, equals, flag, stagnation, weighted
 from rookery.sims.screen import Screen
 
 EDITION = Edition(
@@ -159,9 +159,6 @@ def rewards(weights: Mapping[str, float] | None, frame_skip: int) -> list[Term]:
     Raises:
         ConfigError: a weight for something that is no term.
     """
-    chosen = {**WEIGHTS, **(weights or {})}
-    if unknown := sorted(set(chosen) - set(WEIGHTS)):
-        raise ConfigError(f"weights: there is no {unknown[0]!r}; allowed: {', '.join(WEIGHTS)}")
     terms: Mapping[str, Term] = {
         "dx": Way(FASTEST * frame_skip),
         "stagnation": stagnation("way", PATIENCE),
@@ -169,7 +166,7 @@ def rewards(weights: Mapping[str, float] | None, frame_skip: int) -> list[Term]:
         "death": flag("dying"),
         "time": Clock(),
     }
-    return [(weight * terms[name]).named(name) for name, weight in chosen.items() if weight]
+    return weighted(terms, WEIGHTS, weights)
 
 
 class Way(Term):
