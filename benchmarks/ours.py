@@ -54,7 +54,7 @@ def config(game: str, timesteps: int, settings: Settings, seed: int, **options: 
             gae_lambda=settings.gae_lambda,
             clip=settings.clip,
             entropy=settings.entropy,
-            value=settings.value,
+            value=2 * settings.value,  # SB3's loss has no half in it
             max_grad_norm=settings.max_grad_norm,
         ),
         net=NetConfig(recurrent="lstm" if settings.net == "lstm" else "none", recurrent_size=64),
