@@ -11,7 +11,6 @@ import subprocess
 import sys
 
 import pytest
-import torch
 import trainee
 
 from rookery.testing import leftovers
@@ -40,7 +39,6 @@ CONFIG = {
 @pytest.fixture(scope="module")
 def whole():
     """The weights of the run that nobody disturbs."""
-    torch.set_num_threads(1)
     return ppo(trainee.config_of(CONFIG)).weights_sha256
 
 

@@ -13,8 +13,6 @@ import signal
 import sys
 from pathlib import Path
 
-import torch
-
 import rookery.train.checkpoint  # before os is armed
 from rookery.train import Callback, NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, ppo
 
@@ -60,7 +58,6 @@ def main():
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--die-in", nargs=2)
     args = parser.parse_args()
-    torch.set_num_threads(1)  # as in the tests' own process
     if args.die_in:
         arm(args.die_in[0], int(args.die_in[1]))
     resume = args.resume and args.run_dir.exists()
