@@ -16,7 +16,7 @@ from _ctypes import dlclose
 from pathlib import Path
 
 from rookery.errors import EmulatorError
-from rookery.sims.libretro import elf
+from rookery.sims.libretro import elf, silence
 from rookery.sims.libretro.api import API_VERSION, declare
 
 MISSING = re.compile(r"^(?P<name>[^\s:/]+\.so[^\s:/]*): cannot open shared object file")
@@ -32,7 +32,7 @@ def load(path: Path, place: Path) -> ctypes.CDLL:
     Raises:
         EmulatorError: the file is missing, damaged, or no libretro core.
     """
-    library = _open_copy(path, _whole_file(path), place)
+    library = _open_copy(path, silence.silenced(_whole_file(path)), place)
     try:
         declare(library)
         version = library.retro_api_version()
