@@ -110,6 +110,18 @@ class Tiles:
         return self.square(ground, name, self.art[name])
 
 
+FLIPS = {"7": 0, "9": 1 << 10, "1": 1 << 11, "3": 3 << 10}
+"""How the console mirrors the one corner of a cloud that is drawn, by the place of the corner."""
+
+
+def sky(palette: Palette, first: int) -> tuple[list[tuple[int, ...]], list[int]]:
+    """The tiles of the clouds' shadows, the first of which gets the number ``first``, and the layer made of them."""
+    art = dict(sections(HERE / "art" / "clouds.txt"))
+    full, corner = palette.tile(art["full"]), palette.tile(art["corner"])
+    marks = {".": 0, "#": first, **{mark: first + 1 | flips for mark, flips in FLIPS.items()}}
+    return [full, corner], [marks[mark] for row in art["sky"] for mark in row]
+
+
 def letters() -> dict[str, Drawing]:
     """Glyphs of 8 x 8 pixels by character: white ink on black."""
     found = {" ": ["k" * 8] * 8}
@@ -140,9 +152,12 @@ def compose() -> tuple[str, str]:
     signs = [palette.tile(glyphs.get(chr(code), glyphs[" "])) for code in range(32, 91)]
     signs += [palette.tile(drawing) for drawing in (drawings("icons", 8)[name] for name in ICONS)]
     signs += [tile for letter in BIG for tile in palette.quarters(doubled(glyphs[letter]))]
+    shadows, layer = sky(palette, len(tiles.tiles))
+    tiles.tiles += shadows
     source = ['#include "assets.h"\n', table("u16", "kPalette", palette.colours)]
     source += [table("u32", "kTiles", [word for tile in tiles.tiles for word in tile])]
     source += [table("u32", "kWater2", [w for tile in palette.quarters(tiles.art["water2"]) for w in tile])]
+    source += [table("u16", "kSky", layer)]
     source += [table("u16", "kSquares", [tile for square in tiles.squares for tile in square])]
     source += [table("u32", "kSigns", [word for tile in signs for word in tile])]
     drawn = [word for drawing in sprites.values() for tile in palette.quarters(drawing) for word in tile]

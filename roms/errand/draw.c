@@ -1,14 +1,22 @@
-/* The picture: the ground and what stands on it, both scrolling, sprites over them, and light. Reads the game, changes
-   nothing in it. Nothing is written that has not changed: for an emulator that skips frames, writing is what costs. */
+/* The picture: the ground and what stands on it, both scrolling, shadows of clouds and sprites over them, and light.
+   Reads the game, changes nothing in it. Nothing is written that has not changed: for an emulator that skips frames, writing is what costs. */
 #include "game.h"
 
 #define THINGS 28 /* first of four blocks of 2 kB in video memory: 64 x 64 tiles */
 #define GROUND 8
+#define SKY 12
+#define BY_DAY 0x1F40     /* all four layers and the sprites */
+#define BY_NIGHT 0x1740   /* no sun, no shadows */
+#define SHADE 0x3648      /* the shadows mix with the ground, the things on it and the sprites */
+#define DARKEN 0x00FF
+#define LEAVES 16
+#define FIRST_LEAF 16     /* sprite; those below are the rook's and the movers' */
 #define TOP 16       /* pixels that the line of text takes */
 
 static const u16 kNoSprite = 0x200;
 static s32 gCamera[2] IWRAM;
 static u32 gDark IWRAM;
+static u32 gDrift[2] IWRAM;
 
 static void copy_words(volatile u16 *to, const u32 *from, u32 words) {
   volatile u32 *target = (volatile u32 *)to;
@@ -24,8 +32,11 @@ void begin_drawing(void) {
   BG0CNT = 0 | 2 << 2 | 27 << 8;
   BG1CNT = 2 | 0 << 2 | THINGS << 8 | 3 << 14;
   BG2CNT = 3 | 0 << 2 | GROUND << 8 | 3 << 14;
-  BLDCNT = 0xFF;
-  DISPCNT = 0x1740;
+  BG3CNT = 1 | 0 << 2 | SKY << 8;
+  copy_words(VRAM + SKY * 0x400, (const u32 *)kSky, 512);
+  BLDALPHA = 4 | 12 << 8;
+  BLDCNT = SHADE;
+  DISPCNT = BY_DAY;
   gCamera[0] = gCamera[1] = -1;
   gDark = 0;
 }
@@ -109,8 +120,28 @@ static void draw_light(void) {
   if (gMain.mode == ARRIVE) dark += gMain.wait * 4u / 3;
   if (gMain.mode == NIGHT || gMain.mode == PAUSE) dark = 8;
   if (dark > 16) dark = 16;
-  if (dark != gDark) BLDY = (u16)dark;
+  if (dark == gDark) return;
+  BLDY = (u16)dark;
+  BLDCNT = dark ? DARKEN : SHADE;
+  DISPCNT = dark ? BY_NIGHT : BY_DAY;
   gDark = dark;
+}
+
+/* They drift over the world, not over the screen. */
+static void draw_sky(void) {
+  const u32 across = (u32)gCamera[0] - (gMain.ticks >> 3), down = (u32)gCamera[1] + (gMain.ticks >> 5);
+  if (across != gDrift[0]) BG3HOFS = (u16)across;
+  if (down != gDrift[1]) BG3VOFS = (u16)down;
+  gDrift[0] = across;
+  gDrift[1] = down;
+}
+
+/* Leaves on the wind. A quarter of them moves in each frame. */
+static void draw_leaves(void) {
+  for (u32 i = gMain.ticks & 3; i < LEAVES; i += 4) {
+    const u32 age = (gMain.ticks >> 2) + i * 37, across = i * 83 + age * 2 - (u32)gCamera[0], down = age - (u32)gCamera[1];
+    sprite(FIRST_LEAF + i, SPRITE_LEAF + (age >> 3 & 1), (s32)(across & 0xFF) - 8, (s32)(down & 0xFF) - 8, age >> 4 & 1);
+  }
 }
 
 static void draw_water(void) {
@@ -122,6 +153,8 @@ void draw(void) {
   draw_rook();
   draw_movers();
   draw_light();
+  draw_sky();
+  draw_leaves();
   draw_water();
   if (gMain.mode != TITLE) draw_hud();
 }
