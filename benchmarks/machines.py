@@ -31,12 +31,13 @@ def make(name: str) -> gymnasium.Env[Any, Any]:
 
 
 def _errand(frame_skip: int = GBA_FRAMES) -> EmulatorEnv:
+    """Drawn or not, a game ends after as many steps: at night there is less to draw."""
     memory = MemoryMap({name: errand.MEMORY.fields[name] for name in WORDS})
     rom = registry.rom_of("rookery/Errand-v0")
     boot: Any = errand.BOOT
     return EmulatorEnv(
         rom, frame_skip=frame_skip, actions=PADS, screen=Screen(), memory=memory, observe=WORDS, boot=boot,
-        max_steps=1500 * GBA_FRAMES // frame_skip,
+        max_steps=1500,
     )  # fmt: skip
 
 
