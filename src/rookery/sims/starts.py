@@ -30,23 +30,40 @@ _LARGEST_COMPARED = 1 << 20
 
 
 class Starts:
-    """The moments at which episodes of one machine may begin; makes it stand at the first."""
+    """The moments at which episodes of one machine may begin; makes it stand at the first.
+
+    They are proven when the first episode is about to begin, not before: a machine that is built to go on in the middle
+    of another one's episode comes back sooner without.
+    """
 
     def __init__(self, machine: Emulator, states: Sequence[Path], boot: Boot) -> None:
+        self._machine = machine
         self._states = [read_snapshot(path, machine.identity).machine for path in states]
+        self._names = [str(path) for path in states] or ["the moment after boot"]
         if not self._states:
             self._states = [booted(machine, boot)]
-        for number, state in enumerate(self._states):
-            verify(machine, state, str(states[number]) if states else "the moment after boot")
+        self._is_proven = False
         machine.load(self._states[0])
 
     def choose(self, rng: np.random.Generator, wanted: Any) -> MachineState:
-        """The one with the number ``wanted``, or any one. Draws nothing where there is no choice."""
-        if wanted is None:
-            return self._states[int(rng.integers(len(self._states)))] if len(self._states) > 1 else self._states[0]
-        if type(wanted) is not int or not 0 <= wanted < len(self._states):
+        """The one with the number ``wanted``, or any one. Draws nothing where there is no choice.
+
+        Raises:
+            EmulatorError: before the first episode; one of the moments does not come back exactly.
+        """
+        if wanted is not None and (type(wanted) is not int or not 0 <= wanted < len(self._states)):
             raise ConfigError(f"options['state']={wanted!r} must be a number from 0 to {len(self._states) - 1}")
-        return self._states[wanted]
+        self._prove()
+        if wanted is not None:
+            return self._states[wanted]
+        return self._states[int(rng.integers(len(self._states)))] if len(self._states) > 1 else self._states[0]
+
+    def _prove(self) -> None:
+        if self._is_proven:
+            return
+        for name, state in zip(self._names, self._states, strict=True):
+            verify(self._machine, state, name)
+        self._is_proven = True
 
 
 def booted(machine: Emulator, boot: Boot) -> MachineState:
