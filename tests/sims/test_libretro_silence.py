@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
 from damage import damaged
 from installed import core_named
@@ -43,24 +42,20 @@ def test_a_silent_core_plays_the_same_game(played, mgba):
     assert played(mgba, silence.MIXERS) == played(mgba, ())
 
 
-def test_mgba_has_a_mixer_and_only_its_first_instruction_is_changed(mgba):
+def test_mgba_has_one_mixer(mgba):
     whole = mgba.path.read_bytes()
-    quiet = silence.silenced(whole)
-    changed = np.flatnonzero(np.frombuffer(whole, np.uint8) != np.frombuffer(quiet, np.uint8))
-    assert len(quiet) == len(whole)
-    assert 1 <= len(changed) <= 4
+    (at,) = silence.stubs(whole)
+    assert 0 < at < len(whole)
 
 
-def test_a_library_without_mixers_stays_as_it_is():
-    data = core_named("fceumm").path.read_bytes()
-    assert silence.silenced(data) == data
+def test_in_a_library_without_mixers_nothing_is_changed():
+    assert silence.stubs(core_named("fceumm").path.read_bytes()) == {}
 
 
 @pytest.mark.parametrize("table", ["header", "sections"])
-def test_a_damaged_library_is_left_to_the_loader(mgba, table):
+def test_nothing_is_written_outside_of_a_damaged_library(mgba, table):
     whole, chance = mgba.path.read_bytes(), random.Random(0)
     at, size = (0, elf.HEADER.size) if table == "header" else (elf.HEADER.unpack_from(whole)[6], 64 * 30)
     for _ in range(300):
-        broken = bytearray(whole)
-        broken[at : at + size] = damaged(whole[at : at + size], chance)
-        assert len(silence.silenced(bytes(broken))) == len(broken)
+        broken = whole[:at] + damaged(whole[at : at + size], chance) + whole[at + size :]
+        assert all(0 <= place <= len(broken) - len(code) for place, code in silence.stubs(broken).items())

@@ -1,8 +1,8 @@
 """Takes the mixing of sound out of a core's private copy: nobody hears it, and it is a fifth of the time of a frame.
 
-Pure: a file's bytes in, a file's bytes out. Only functions are stubbed that write to a sound buffer and nowhere else:
-no memory of the game and no state of the core depends on them. A file that has none of them, or whose tables make no
-sense, comes back as it is.
+Pure: a file's bytes in, what to write over them out. Only functions are stubbed that write to a sound buffer and
+nowhere else: no memory of the game and no state of the core depends on them. In a file that has none of them, or whose
+tables make no sense, there is nothing to change.
 """
 
 from __future__ import annotations
@@ -49,18 +49,13 @@ class Section(NamedTuple):
     entry_size: int
 
 
-def silenced(data: bytes) -> bytes:
-    """The same library with functions of ``MIXERS`` that return at once."""
+def stubs(data: bytes) -> dict[int, bytes]:
+    """What to write at which places of a library, so that functions of ``MIXERS`` return at once."""
     try:
         machine, sections = _sections(data)
-        code = RETURN[machine]
-        places = {place for mixer in MIXERS for place in _places(data, sections, mixer)}
+        return {place: RETURN[machine] for mixer in MIXERS for place in _places(data, sections, mixer)}
     except (struct.error, ValueError, IndexError, KeyError, OverflowError):
-        return data
-    quiet = bytearray(data)
-    for place in places:
-        quiet[place : place + len(code)] = code
-    return bytes(quiet)
+        return {}
 
 
 def _sections(data: bytes) -> tuple[int, list[Section]]:
