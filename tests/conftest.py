@@ -15,6 +15,8 @@ import pytest
 
 from rookery.testing import leftovers
 
+pytest_plugins = ["missing"]
+
 # Speed is measured in benchmarks: an example that is slow on a busy machine is no failure.
 hypothesis.settings.register_profile("rookery", deadline=None)
 hypothesis.settings.load_profile("rookery")

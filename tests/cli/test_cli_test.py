@@ -5,6 +5,8 @@ import re
 import pytest
 from same_process import commands
 
+from missing import require_module
+
 SMALL = ("--timesteps", "128", "--ppo.n-steps", "32", "--n-envs", "4", "--overlap", "off", "--run-dir", "one")
 
 
@@ -44,7 +46,7 @@ def test_one_checkpoint_can_be_named_and_the_best_one_asked_for(trained, here):
 
 
 def test_a_film_is_made_of_pictures(trained, here):
-    pytest.importorskip("imageio")
+    require_module("imageio")
     done = trained("test", "one", "--episodes", "1", "--play", "greedy", "--video", "film.gif")
     assert done.code == 0, done.err
     frames = int(re.search(r"video: film.gif \((\d+) frames at 50 a second\)", done.out)[1])

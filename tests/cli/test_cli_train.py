@@ -14,6 +14,7 @@ import yaml
 from same_process import commands, reap_orphans
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from missing import require_module
 from rookery.cli.display import Display
 from rookery.cli.train import Train, sized, summary
 from rookery.train import ppo
@@ -250,7 +251,7 @@ def shown(env, n_envs):
 
 @pytest.mark.parametrize("n_envs", [1, 5])
 def test_on_a_terminal_every_slot_is_drawn(n_envs):
-    pytest.importorskip("pygame")
+    require_module("pygame")
     text = shown("CartPole-v1", n_envs)
     assert "▀" in text
     assert f"{'■' * n_envs}" in re.sub(r"\x1b\[[0-9;]*m", "", text)

@@ -6,6 +6,7 @@ import shlex
 import pytest
 from same_process import commands
 
+from missing import skip_missing
 from rookery.cli.benchmark import Benchmark
 from rookery.cli.demo import ERRAND, Demo, reason_not_to_play
 from rookery.cli.runs import Runs
@@ -43,8 +44,8 @@ def world(here, command):
 
 def run(command, line):
     words = shlex.split(line)
-    if any(word.startswith("rookery/") for word in words) and reason_not_to_play(ERRAND):
-        pytest.skip("no emulator core is installed")
+    if any(word.startswith("rookery/") for word in words) and (reason := reason_not_to_play(ERRAND)):
+        skip_missing(reason)
     return command(*words, *SHORTER[words[0]])
 
 

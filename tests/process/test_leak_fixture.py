@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-CONFTEST = Path(__file__).parent.parent / "conftest.py"
+from small_session import run_session
 
 LEAKS = """
 import os, signal, subprocess, tempfile
@@ -53,16 +48,12 @@ def test_nothing():
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory):
-    place = tmp_path_factory.mktemp("leaks")
-    (place / "conftest.py").write_text(CONFTEST.read_text().replace("GRACE_S = 2.0", "GRACE_S = 0.2"))
-    (place / "test_leaks.py").write_text(LEAKS)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rE", "--tb=no", str(place)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=place, check=False).stdout
+    return run_session(tmp_path_factory.mktemp("leaks"), LEAKS, "GRACE_S = 0.2\n").stdout
 
 
 @pytest.mark.parametrize("what", ["process", "zombie", "orphan", "directory", "descriptor", "segment"])
 def test_leak_of_each_kind_fails_the_test_that_left_it(what, outcome):
-    assert f"ERROR test_leaks.py::test_{what} - AssertionError: left behind" in outcome
+    assert f"ERROR test_small.py::test_{what} - AssertionError: left behind" in outcome
 
 
 def test_clean_test_passes(outcome):

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
+from missing import skip_missing
 from rookery.sims.libretro.cores import found_cores
-
-REQUIRED = os.environ.get("ROOKERY_REQUIRE_CORES") == "1"
-"""In CI a missing core is a failure: a test that is skipped there tests nobody's machine."""
 
 WANTED = {
     "mgba-new": ("mgba", "gba", False),
@@ -37,5 +32,4 @@ def core_named(name: str) -> TestedCore:
     for core in found_cores():
         if core.name == wanted and (core.source == "stable-retro") == from_stable_retro:
             return TestedCore(name, core.path, system)
-    missing = f"{name} is not installed; run .ci/cores and pip install 'rookery[cores]'"
-    raise pytest.fail.Exception(missing) if REQUIRED else pytest.skip.Exception(missing)
+    return skip_missing(f"{name} is not installed; run .ci/cores and pip install 'rookery[cores]'")

@@ -5,7 +5,6 @@ Importable where ``nes_py`` is missing; then only the game is not.
 
 from __future__ import annotations
 
-import os
 from functools import cache
 
 from rookery.errors import EmulatorError
@@ -16,15 +15,13 @@ START = 0b1000
 
 
 def require_nes_py():
-    """Skip where it is missing, except where nothing may be."""
-    import pytest  # here, so that workers need not
+    """Skip where it is missing."""
+    from missing import skip_missing  # here, so that workers need not
 
     try:
         nes.repair()
     except EmulatorError as error:
-        if os.environ.get("ROOKERY_REQUIRE_CORES") == "1":
-            raise
-        pytest.skip(str(error))
+        skip_missing(error)
 
 
 @cache

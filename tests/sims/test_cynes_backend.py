@@ -6,9 +6,9 @@ import textwrap
 
 import numpy as np
 import pytest
-from installed import REQUIRED
 from tiny_roms import nes_rom
 
+from missing import require_module
 from rookery.errors import EmulatorError
 from rookery.sims.cynes import CynesEmulator
 
@@ -18,10 +18,7 @@ JAM = 0x02
 
 @pytest.fixture(scope="module", autouse=True)
 def _cynes():
-    try:
-        import cynes  # noqa: F401
-    except ImportError as error:
-        raise pytest.fail.Exception(str(error)) if REQUIRED else pytest.skip.Exception(str(error)) from None
+    require_module("cynes")
 
 
 @pytest.fixture

@@ -9,9 +9,10 @@ import time
 
 import pytest
 from gazing import play, sight
-from installed import REQUIRED, core_named
+from installed import core_named
 from tiny_roms import gb_rom, gba_rom
 
+from missing import skip_missing
 from rookery.errors import EmulatorError
 from rookery.sims import mgba
 from rookery.sims.backends import open_emulator
@@ -25,7 +26,7 @@ def _bindings():
     try:
         mgba.library()
     except EmulatorError as error:
-        raise pytest.fail.Exception(str(error)) if REQUIRED else pytest.skip.Exception(str(error)) from None
+        skip_missing(error)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from missing import skip_missing
 from rookery.sims.games import errand, lantern
 from rookery.sims.games.registry import DATA, GAMES
 
@@ -31,7 +32,7 @@ def built(tmp_path_factory, compilers):
     def build(game):
         program, version = compilers[game]
         if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
+            skip_missing(f"{program} is not installed")
         said = subprocess.run([program, "--version"], capture_output=True, text=True)
         if version not in said.stdout + said.stderr:
             pytest.skip(f"{program} is not version {version}: another compiler gives other bytes")

@@ -12,6 +12,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from missing import require_module
 from rookery.errors import CheckpointError, ConfigError, RookeryError
 from rookery.train import NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, export, ppo
 from rookery.train.checkpoint import Checkpoints
@@ -81,7 +82,7 @@ CASES = [(name, case) for name in WAYS for case in (PAIRS if name == "policy.pt"
 @pytest.mark.parametrize(("name", "case"), CASES)
 def test_it_gives_the_same_actions(name, case, tmp_path):
     if name == "policy.onnx":
-        pytest.importorskip("onnxscript")
+        require_module("onnxscript")
     observation, action, net = PAIRS[case]
     player, (write, run) = player_of(observation, action, net), WAYS[name]
     about, twin = write(player, tmp_path / name), player_of(observation, action, net)

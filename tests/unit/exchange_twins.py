@@ -1,11 +1,10 @@
 """Both sides of the exchange over plain memory, for either twin of the parent's side."""
 
-import importlib
 import threading
 
 import numpy as np
-import pytest
 
+from missing import require_module
 from rookery.transport.bell import Bell
 from rookery.transport.control import FROM_ASLEEP, GROUP_DONE, GROUP_SENT, TO_STOP, Control, control_layout
 from rookery.transport.exchange import PARENT_ROUNDS, WORKER_ROUNDS, Answerer, PyCaller
@@ -20,10 +19,7 @@ WORKER_OF = (0, 0, 1, 1)
 
 def native_caller():
     """The native twin, where it is built."""
-    try:
-        return importlib.import_module("rookery.transport._native").Caller
-    except ImportError:
-        pytest.skip("the native module is not built here")
+    return require_module("rookery.transport._native").Caller
 
 
 CALLERS = {"native": native_caller, "python": lambda: PyCaller}

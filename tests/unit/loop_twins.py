@@ -1,6 +1,5 @@
 """A worker's loop in a thread over scripted environments, for either twin of the loop."""
 
-import importlib
 import os
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 from exchange_twins import CALLERS, Service
 from gymnasium import spaces
 
+from missing import require_module
 from rookery.spec.autoreset import Autoreset
 from rookery.spec.context import SlotContext
 from rookery.spec.data import DataSpec
@@ -114,10 +114,7 @@ class Worker:
 
     def _make_loop(self, twin, check, autoreset):
         if twin == "native":
-            try:
-                importlib.import_module("rookery.worker._native")
-            except ImportError:
-                pytest.skip("the native module is not built here")
+            require_module("rookery.worker._native")
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("ROOKERY_NATIVE", "1" if twin == "native" else "0")
             groups = {g: [self.seats[s] for s in slots] for g, slots in self.groups.items()}

@@ -3,9 +3,9 @@
 import json
 
 import gymnasium
-import pytest
 from stable_baselines3.common.monitor import Monitor, load_results
 
+from missing import require_module
 from rookery.view.monitor import MonitorFiles, last_time, read_episodes
 
 
@@ -38,7 +38,7 @@ def test_a_file_is_what_sb3_writes_byte_for_byte(tmp_path):
 
 
 def test_sb3_reads_a_directory_of_them(tmp_path):
-    pytest.importorskip("pandas", reason="SB3 reads them with pandas")
+    require_module("pandas")  # SB3 reads them with it
     files = MonitorFiles(tmp_path, "CartPole-v1", 2, 1000.0)
     files.episode(1, 20.0, 20, 0.5)
     files.episode(0, 10.5, 11, 0.25)

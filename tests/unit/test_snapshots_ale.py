@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 from gymnasium import wrappers
 
+from missing import MISSING
 from rookery.worker.snapshots import Snapshotter, why_not
 
 gymnasium.register_envs(ale_py)
 
-needs_cv2 = pytest.mark.skipif(importlib.util.find_spec("cv2") is None, reason="AtariPreprocessing needs OpenCV")
+needs_cv2 = pytest.mark.skipif(
+    importlib.util.find_spec("cv2") is None, reason=f"{MISSING}OpenCV, for AtariPreprocessing"
+)
 
 
 def pong(**settings):
