@@ -16,22 +16,18 @@ import numpy as np
 from rookery import events
 from rookery.clock import Clock, SystemClock
 from rookery.errors import ClosedError, UsageError
-from rookery.pool.asker import Asker
+from rookery.pool.assembly import Parts, assemble
 from rookery.pool.batch import Batch
-from rookery.pool.calling import Calling
-from rookery.pool.checkpoint import PoolState, Registrar, check_shape
+from rookery.pool.checkpoint import PoolState, check_shape
 from rookery.pool.checks import Slots, checked_slots, seeds_for, whole_groups
 from rookery.pool.desk import Life
-from rookery.pool.healer import Healer
 from rookery.pool.journal import Journal
 from rookery.pool.metrics import PoolMetrics, measure
-from rookery.pool.minder import TICK_NS, Minder
-from rookery.pool.receiver import Receiver
+from rookery.pool.minder import TICK_NS
 from rookery.pool.start import Order, Start, begin
-from rookery.pool.states import SlotState, StateDesk
+from rookery.pool.states import SlotState
 from rookery.spec.autoreset import Autoreset
 from rookery.spec.call import CallRequest
-from rookery.spec.codec import ActionCodec
 from rookery.spec.env import EnvSpec
 from rookery.spec.options import PoolOptions
 from rookery.spec.phase import Attention
@@ -71,79 +67,24 @@ class Pool:
         order = Order(EnvSpec.of(env), num_envs, workers, groups, batch_size, self.options)
         start = begin(order, self._clock, self._journal.describe)
         self._closed = False
-        self._adopt(start)
+        self._adopt(start, assemble(start, self._journal, self.options, self._clock))
 
-    def _adopt(self, start: Start) -> None:
+    def _adopt(self, start: Start, parts: Parts) -> None:
         self._start, self._rig, self._plan, self._crew = start, start.rig, start.plan, start.rig.crew
-        self._control, self._mail = start.rig.wiring.control, start.rig.wiring.mail
         self._caller, self._gather, self._writer = start.caller, start.gatherer, start.writer
-        self._journal.last_action = self._writer.last
-        self.num_envs, self.batch_size = self._plan.num_envs, self._plan.batch_size
+        self._control = start.rig.wiring.control
+        self.num_envs, self.batch_size = start.plan.num_envs, start.plan.batch_size
         self.observation_space, self.action_space = start.hello.observation_space, start.hello.action_space
         self.metadata, self.render_mode = start.hello.metadata, start.hello.render_mode
         self.env_spec = start.hello.env_spec
+        self._healer, self._minder, self._desk = parts.healer, parts.minder, parts.minder.desk
+        self._asker, self._receiver, self._calling = parts.asker, parts.receiver, parts.calling
+        self._states, self._registrar = parts.states, parts.registrar
+        self._swift, self._hold_notes, self._note_held = parts.short_way
         autoreset = Autoreset.parse(self.options.autoreset)
-        self._disabled, next_step = autoreset is Autoreset.DISABLED, autoreset is Autoreset.NEXT_STEP
+        self._disabled = autoreset is Autoreset.DISABLED
         self._rules = (autoreset.name.lower(), self.options.seed_episodes)
-        heals, log = self.options.on_fault == "heal", self._rig.log
-        spill_dir = self.run_dir / "journal"
-        self._journal.open(self._control, start.arrays, ActionCodec.of(start.data.action), next_step, heals, spill_dir)
-        self._healer = Healer(heals, self._journal, self._control, self._mail, self._clock, log.emit)
-        self._minder = Minder(
-            self._plan,
-            self._crew,
-            self._caller,
-            self._control,
-            self._mail,
-            self.options,
-            self._clock,
-            log,
-            self._healer,
-        )
-        self._asker = Asker(
-            self._plan, self._caller, self._minder, self._control, self._mail, self._journal, self._clock
-        )
-        self._desk = self._minder.desk
-        self._calling = Calling(
-            self._plan,
-            self._crew,
-            self._caller,
-            self._minder,
-            self._asker,
-            self._control,
-            self._mail,
-            self._journal,
-        )
-        self._states = StateDesk(
-            start.data,
-            start.arrays,
-            self._control,
-            self._journal,
-            self._healer,
-            self._calling,
-            self._gather,
-            self._desk,
-        )
-        self._registrar = Registrar(self._control, self._journal, self._states, self._desk, self._clock)
         self._begun, self._has_begun = False, np.zeros(self.num_envs, np.bool_)
-        # The native exchange reads the machine's own clock, and needs actions that are rows of one array.
-        swift = self._plan.is_synchronous and not self._disabled and isinstance(self._clock, SystemClock)
-        swift = swift and self._writer.plain is not None
-        self._swift = getattr(self._caller, "exchange_all", None) if swift else None
-        notes = self._journal.notes
-        self._hold_notes = notes.hold_all if notes is not None else None
-        self._note_held = notes.note_held if notes is not None else None
-        self._receiver = Receiver(
-            self._plan,
-            self._caller,
-            self._minder,
-            self._asker,
-            self._gather,
-            self._control,
-            self._mail,
-            self._journal,
-            self._clock,
-        )
 
     # ---- stepping ---------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,84 @@
+"""Assembles a pool's parts: each is made once, out of what was brought up and the parts made before it.
+
+::
+
+    journal -> healer -> minder -> asker -> calling -> states -> registrar
+                                         -> receiver
+
+Owns who is handed to whom, and whether steps may take the short way. Must never ask, wait or decide anything: that is
+what the parts are for. None of them may know the pool: one that nobody holds any more is taken down at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from rookery.clock import Clock, SystemClock
+from rookery.pool.asker import Asker
+from rookery.pool.calling import Calling
+from rookery.pool.checkpoint import Registrar
+from rookery.pool.healer import Healer
+from rookery.pool.journal import Journal
+from rookery.pool.minder import Minder
+from rookery.pool.receiver import Receiver
+from rookery.pool.start import Start
+from rookery.pool.states import StateDesk
+from rookery.spec.autoreset import Autoreset
+from rookery.spec.codec import ActionCodec
+from rookery.spec.options import PoolOptions
+
+
+class ShortWay(NamedTuple):
+    """A whole step in one native call, and what it takes notes with; each is None where there is none."""
+
+    exchange: Any
+    hold_notes: Any
+    note_held: Any
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a pool hands its work to."""
+
+    healer: Healer
+    minder: Minder
+    asker: Asker
+    calling: Calling
+    states: StateDesk
+    registrar: Registrar
+    receiver: Receiver
+    short_way: ShortWay
+
+
+def assemble(start: Start, journal: Journal, options: PoolOptions, clock: Clock) -> Parts:
+    """Open the journal and make everything that stands on it."""
+    plan, caller, gather, crew, log = start.plan, start.caller, start.gatherer, start.rig.crew, start.rig.log
+    control, mail = start.rig.wiring.control, start.rig.wiring.mail
+    heals, autoreset = options.on_fault == "heal", Autoreset.parse(options.autoreset)
+    _open(journal, start, heals, autoreset)
+    healer = Healer(heals, journal, control, mail, clock, log.emit)
+    minder = Minder(plan, crew, caller, control, mail, options, clock, log, healer)
+    asker = Asker(plan, caller, minder, control, mail, journal, clock)
+    calling = Calling(plan, crew, caller, minder, asker, control, mail, journal)
+    states = StateDesk(start.data, start.arrays, control, journal, healer, calling, gather, minder.desk)
+    registrar = Registrar(control, journal, states, minder.desk, clock)
+    receiver = Receiver(plan, caller, minder, asker, gather, control, mail, journal, clock)
+    short_way = _short_way(start, journal, autoreset, clock)
+    return Parts(healer, minder, asker, calling, states, registrar, receiver, short_way)
+
+
+def _open(journal: Journal, start: Start, heals: bool, autoreset: Autoreset) -> None:
+    journal.last_action = start.writer.last
+    codec, next_step = ActionCodec.of(start.data.action), autoreset is Autoreset.NEXT_STEP
+    journal.open(start.rig.wiring.control, start.arrays, codec, next_step, heals, start.rig.run_dir / "journal")
+
+
+def _short_way(start: Start, journal: Journal, autoreset: Autoreset, clock: Clock) -> ShortWay:
+    # The native exchange reads the machine's own clock, and needs actions that are rows of one array.
+    can = isinstance(clock, SystemClock) and start.writer.plain is not None
+    can = can and start.plan.is_synchronous and autoreset is not Autoreset.DISABLED
+    exchange = getattr(start.caller, "exchange_all", None) if can else None
+    if journal.notes is None:
+        return ShortWay(exchange, None, None)
+    return ShortWay(exchange, journal.notes.hold_all, journal.notes.note_held)
