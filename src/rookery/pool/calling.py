@@ -82,7 +82,10 @@ class Calling:
             raise error_for(faults[0])
 
     def _result(self, slot: int) -> CallResult:
-        if not self._control.mail_bytes[slot]:  # it could not be brought back, and its next row says so
+        # No letter: the slot was to be brought somewhere first, did not get there, and refused. Nothing was called, so
+        # nothing is remembered. Whoever ordered a "stand" looks at its outcome; any other call came upon a slot that is
+        # still being healed, and what becomes of that its next row says.
+        if not self._control.mail_bytes[slot]:
             return CallResult(None, is_read=True)
         result: CallResult = self._mail.get(slot, TO_PARENT, int(self._control.mail_bytes[slot]))
         self._control.mail_bytes[slot] = 0
