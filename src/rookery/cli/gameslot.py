@@ -70,14 +70,14 @@ def find_game(game: str, rom: Path | None) -> GameFile:
 def why_another_revision(game: GameFile) -> str:
     """Words about a ROM that is not the revision its game is made for; empty if it is, or if any will do."""
     from rookery.sims.games import GAMES
-    from rookery.sims.games.revisions import check_revision, read_rom
+    from rookery.sims.games.revisions import checked_rom
 
     known = next((one for one in GAMES if one.id == game.id and one.needs_rom), None)
     if known is None:
         return ""
     edition = importlib.import_module(known.factory.partition(":")[0]).EDITION
     try:
-        check_revision(read_rom(game.rom, edition), edition, any_revision=False)
+        checked_rom(game.rom, edition, any_revision=False)
     except ConfigError as error:
         return str(error)
     return ""

@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from rookery.sims.env import EmulatorEnv
 from rookery.sims.games.emerald_memory import FLAG_BYTES, MEMORY, LastGood
-from rookery.sims.games.revisions import Edition, check_revision, read_rom
+from rookery.sims.games.revisions import Edition, checked_rom
 from rookery.sims.memory_map import Ram
-from rookery.sims.places import here
 from rookery.sims.rewards import Term, explored, flag, progress, weighted
 from rookery.sims.screen import Screen
 
@@ -76,10 +75,8 @@ def make(
         core: the emulator.
         settings: anything else that ``EmulatorEnv`` takes.
     """
-    data = read_rom(None if rom is None else here(rom), EDITION)
-    check_revision(data, EDITION, any_revision=any_revision)
     return EmulatorEnv(
-        str(rom),
+        checked_rom(rom, EDITION, any_revision=any_revision),
         core=core,
         system="gba",
         state=state,

@@ -15,9 +15,8 @@ from rookery.sims.actions import NOOP, pad_named
 from rookery.sims.backends import open_emulator
 from rookery.sims.emulator import Emulator
 from rookery.sims.env import EmulatorEnv
-from rookery.sims.games.revisions import Edition, check_revision, read_rom
+from rookery.sims.games.revisions import Edition, checked_rom
 from rookery.sims.memory_map import Field, MemoryMap, Ram
-from rookery.sims.places import here
 from rookery.sims.ram import RamReader
 from rookery.sims.rewards import Term, equals, flag, stagnation, weighted
 from rookery.sims.screen import Screen
@@ -128,9 +127,7 @@ def make(
         ConfigError: no ROM, or a state in which nobody plays.
         EmulatorError: the start screen never ends.
     """
-    path = None if rom is None else here(rom)
-    check_revision(read_rom(path, EDITION), EDITION, any_revision=any_revision)
-    assert path is not None
+    path = checked_rom(rom, EDITION, any_revision=any_revision)
     env = EmulatorEnv(
         path,
         core=core,

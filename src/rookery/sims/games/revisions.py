@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rookery.errors import ConfigError
+from rookery.sims.places import here
 from rookery.sims.systems import system_by_header
 
 INES_HEADER_BYTES = 16
@@ -42,19 +43,30 @@ class Edition:
     id: str
 
 
-def read_rom(rom: str | Path | None, edition: Edition) -> bytes:
-    """The ROM's bytes.
+def checked_rom(rom: str | Path | None, edition: Edition, *, any_revision: bool) -> Path:
+    """Where the user's ROM is. One of another revision is refused; with ``any_revision`` only warned of.
 
     Raises:
-        ConfigError: no path, no such file, or not a ROM of that system.
+        ConfigError: no path, no such file, not a ROM of that system, or of another revision; says what was expected
+            and what was given.
     """
     if rom is None:
         raise ConfigError(
             f"{edition.id} needs your own ROM of {edition.title} ({edition.expected}); none is shipped: "
             "give rom='PATH', or --rom PATH on the command line"
         )
+    path = here(rom)
+    words = _another_revision(_read(path, edition), edition)
+    if words and not any_revision:
+        raise ConfigError(f"{words}; its memory may lie elsewhere. If you know better: any_revision=True")
+    if words:
+        warnings.warn(f"{words}; rewards are right only if its memory is laid out alike", stacklevel=3)
+    return path
+
+
+def _read(rom: Path, edition: Edition) -> bytes:
     try:
-        data = Path(rom).read_bytes()
+        data = rom.read_bytes()
     except OSError as error:
         raise ConfigError(f"rom={str(rom)!r} cannot be read: {error.strerror or error}") from None
     if system_by_header(data) != edition.system:
@@ -64,22 +76,15 @@ def read_rom(rom: str | Path | None, edition: Edition) -> bytes:
     return data
 
 
-def check_revision(data: bytes, edition: Edition, *, any_revision: bool) -> None:
-    """Refuse a ROM of another revision; with ``any_revision`` only warn.
-
-    Raises:
-        ConfigError: saying what was expected and what was given.
-    """
+def _another_revision(data: bytes, edition: Edition) -> str:
+    """What was expected and what was given; empty if that is the same."""
     sha1 = fingerprint(data, edition.system)
     if sha1 == edition.sha1:
-        return
-    words = (
+        return ""
+    return (
         f"{edition.id} is made for {edition.title}, {edition.expected} (SHA-1 {edition.sha1}); given: "
         f"{edition.others.get(sha1) or _described(data, edition.system)} (SHA-1 {sha1})"
     )
-    if not any_revision:
-        raise ConfigError(f"{words}; its memory may lie elsewhere. If you know better: any_revision=True")
-    warnings.warn(f"{words}; rewards are right only if its memory is laid out alike", stacklevel=3)
 
 
 def fingerprint(data: bytes, system: str) -> str:
