@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from rich.console import Console
+from watched_views import Time, about, in_lines, ready, workers_up
 
 from rookery.events import (
     FaultSeen,
@@ -16,7 +17,6 @@ from rookery.events import (
     SlotQuarantined,
     StackDumped,
     WorkerExited,
-    WorkerReady,
     WorkerSpawned,
 )
 from rookery.view.board import Board
@@ -24,28 +24,8 @@ from rookery.view.console import TELL_EVERY_S, ConsoleView, picture, status_line
 from rookery.view.surface import NEWS_A_SECOND
 
 
-class Time:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
-def about(worker, generation=1, at_s=1000.0):
-    return {"worker": worker, "slots": (2 * worker, 2 * worker + 1), "generation": generation, "at_s": at_s}
-
-
-def ready(worker, generation=1, at_s=1000.0):
-    return WorkerReady(**about(worker, generation, at_s), seconds=0.25, ready=1, total=2)
-
-
 def up(board, workers=2):
-    for worker in range(workers):
-        board.note(WorkerSpawned(**about(worker), started=1, total=workers))
-        board.note(ready(worker))
+    workers_up(board, workers)
     board.note(
         PoolStarted(env="game:make", num_envs=2 * workers, workers=workers, groups=workers, batch_size=2 * workers,
                     start_method="fork", native=True, on_fault="cut", seconds=0.3, workers_because="asked")
@@ -68,10 +48,7 @@ def clock():
 
 @pytest.fixture
 def lines(clock):
-    stream = io.StringIO()
-    view = ConsoleView(stream, clock=clock)
-    view.written = lambda: stream.getvalue().splitlines()
-    return view
+    return in_lines(ConsoleView, clock)
 
 
 def test_slots_are_starting_until_their_worker_is_ready():

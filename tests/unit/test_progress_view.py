@@ -4,6 +4,7 @@ import io
 
 import pytest
 from rich.console import Console
+from watched_views import Time, about, in_lines, workers_up
 
 from rookery.events import (
     FaultSeen,
@@ -11,24 +12,12 @@ from rookery.events import (
     RestartScheduled,
     SlotHealed,
     SlotQuarantined,
-    WorkerReady,
-    WorkerSpawned,
 )
 from rookery.view.curve import chart, sparkline
 from rookery.view.panel import picture, status_line
 from rookery.view.progress import TELL_EVERY_S, ProgressView
 from rookery.view.surface import NEWS_A_SECOND
 from rookery.view.trainboard import CURVE_POINTS, TrainBoard
-
-
-class Time:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture
@@ -38,17 +27,11 @@ def clock():
 
 @pytest.fixture
 def lines(clock):
-    stream = io.StringIO()
-    view = ProgressView(stream, clock=clock)
-    view.written = lambda: stream.getvalue().splitlines()
-    return view
+    return in_lines(ProgressView, clock)
 
 
 def up(board, workers=2):
-    for worker in range(workers):
-        about = {"worker": worker, "slots": (2 * worker, 2 * worker + 1), "generation": 1}
-        board.note(WorkerSpawned(**about, started=1, total=workers))
-        board.note(WorkerReady(**about, seconds=0.1, ready=1, total=workers))
+    workers_up(board, workers)
     board.begin(0.0, "CartPole-v1", 0, 1000)
     return board
 
@@ -89,9 +72,8 @@ def test_every_slot_has_its_state():
 
 def test_faults_and_what_became_of_them_are_counted():
     board = up(TrainBoard())
-    about = {"worker": 0, "slots": (0, 1), "generation": 1}
-    board.note(FaultSeen(**about, kind="crashed", phase="step", summary="killed by SIGKILL"))
-    board.note(RestartScheduled(**about, delay_s=0.1, restarts=1))
+    board.note(FaultSeen(**about(0), kind="crashed", phase="step", summary="killed by SIGKILL"))
+    board.note(RestartScheduled(**about(0), delay_s=0.1, restarts=1))
     for slot in (0, 1):
         board.note(SlotHealed(slots=(slot,), seconds=0.1, replayed=3, from_step=0))
     assert "1 fault, 1 restart, 2 slots healed" in status_line(board)
