@@ -1,4 +1,4 @@
-"""Machines for tests: on every core that is installed, or on one kind of it."""
+"""Machines for tests, on every core that is installed or on one kind of it; and a game for ``nes_py``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from installed import WANTED, TestedCore, core_named
+from nes_games import require_nes_py
+from stand_in_roms import mario_stand_in
 from tiny_roms import ROMS
 
 from rookery.sims.backends import open_emulator
@@ -29,6 +31,15 @@ def new_mgba() -> TestedCore:
 @pytest.fixture
 def old_mgba() -> TestedCore:
     return core_named("mgba-old")
+
+
+@pytest.fixture(scope="session")
+def runner_rom(tmp_path_factory):
+    """The file of the game in ``nes_games``, where ``nes_py`` is installed."""
+    require_nes_py()
+    path = tmp_path_factory.mktemp("nes") / "runner.nes"
+    path.write_bytes(mario_stand_in())
+    return path
 
 
 @pytest.fixture

@@ -1,11 +1,8 @@
 """What is special about cynes: what it would not notice is noticed for it."""
 
-import subprocess
-import sys
-import textwrap
-
 import numpy as np
 import pytest
+from own_python import run_program
 from tiny_roms import nes_rom
 
 from missing import require_module
@@ -82,7 +79,4 @@ def test_a_missing_package_is_answered_with_the_command_that_installs_it(tmp_pat
         except EmulatorError as error:
             print(error)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=True
-    )  # fmt: skip
-    assert "pip install 'rookery[nes]'" in done.stdout
+    assert "pip install 'rookery[nes]'" in run_program(program).stdout

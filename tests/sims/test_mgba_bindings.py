@@ -4,12 +4,12 @@ import gc
 import os
 import subprocess
 import sys
-import textwrap
 import time
 
 import pytest
 from gazing import play, sight
 from installed import core_named
+from own_python import run_program
 from tiny_roms import gb_rom, gba_rom
 
 from missing import skip_missing
@@ -171,9 +171,7 @@ def test_missing_bindings_are_answered_with_the_commands_that_install_them():
 
 def run(program):
     """What a program printed, on either output."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=True
-    )  # fmt: skip
+    done = run_program(program)
     return done.stdout + done.stderr
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import nes_games
 import numpy as np
 import pytest
-from nes_games import ACTIONS, play, require_nes_py
-from stand_in_roms import mario_stand_in
+from nes_games import ACTIONS, play
 
 import rookery
 from rookery.events import FaultSeen, StackDumped
@@ -18,23 +17,13 @@ ENVS, RIGHT = 8, ACTIONS.index("right")
 ROUNDS = 42 if os.environ.get("ROOKERY_FULL") == "1" else 2
 LIMIT_S = 2.0
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _nes_py():
-    require_nes_py()
+pytestmark = pytest.mark.usefixtures("runner_rom")
 
 
 @pytest.fixture(scope="module")
-def rom(tmp_path_factory):
-    path = tmp_path_factory.mktemp("nes") / "runner.nes"
-    path.write_bytes(mario_stand_in())
-    return str(path)
-
-
-@pytest.fixture(scope="module")
-def alone(rom):
+def alone(runner_rom):
     """What one of them shows after a reset and a step, in this process."""
-    env = play(rom)
+    env = play(runner_rom)
     env.reset(seed=0)
     screen = env.step(RIGHT)[0]
     env.close()
@@ -43,8 +32,8 @@ def alone(rom):
 
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 @pytest.mark.parametrize("time", range(ROUNDS))
-def test_eight_at_once_are_built(rom, alone, method, time):
-    game = rookery.EnvSpec("nes_games:play", {"rom": rom})
+def test_eight_at_once_are_built(runner_rom, alone, method, time):
+    game = rookery.EnvSpec("nes_games:play", {"rom": runner_rom})
     with rookery.Pool(game, ENVS, workers=ENVS, start_method=method, start_concurrency=ENVS) as pool:
         pool.reset(seed=0)
         batch = pool.step(np.full(ENVS, RIGHT))
@@ -53,9 +42,9 @@ def test_eight_at_once_are_built(rom, alone, method, time):
 
 
 @pytest.fixture
-def stuck(rom):
+def stuck(runner_rom):
     """Without our repair: RAM is a copy, and nobody bounds the loop that waits for it to change."""
-    return rookery.EnvSpec("nes_games:hasty", {"rom": rom})
+    return rookery.EnvSpec("nes_games:hasty", {"rom": runner_rom})
 
 
 def test_a_constructor_that_never_ends_meets_its_deadline_and_the_doctor_shows_the_line(stuck, tmp_path):

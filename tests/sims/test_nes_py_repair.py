@@ -1,48 +1,32 @@
 """Games of nes_py: repaired on NumPy 2, bounded, and with Gymnasium's interface."""
 
-import subprocess
-import sys
-import textwrap
-
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from nes_games import ACTIONS, play, require_nes_py, runner
+from nes_games import ACTIONS, play, runner
+from own_python import run_program
 from stand_in_roms import mario_stand_in
 
 from rookery.errors import ClosedError, ConfigError, EmulatorError
 from rookery.sims import nes
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _nes_py():
-    require_nes_py()
-
-
-@pytest.fixture(scope="module")
-def rom(tmp_path_factory):
-    path = tmp_path_factory.mktemp("nes") / "runner.nes"
-    path.write_bytes(mario_stand_in())
-    return path
+pytestmark = pytest.mark.usefixtures("runner_rom")
 
 
 @pytest.fixture
-def env(rom):
-    env = play(rom)
+def env(runner_rom):
+    env = play(runner_rom)
     yield env
     env.close()
 
 
-def test_without_the_repair_the_same_game_cannot_be_built(rom):
+def test_without_the_repair_the_same_game_cannot_be_built(runner_rom):
     program = f"""
         import numpy as np
         from nes_py import NESEnv
-        NESEnv({str(rom)!r})
+        NESEnv({str(runner_rom)!r})
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60
-    )  # fmt: skip
-    assert "OverflowError" in done.stderr
+    assert "OverflowError" in run_program(program, check=False).stderr
 
 
 def test_arithmetic_with_cells_of_memory_is_that_of_whole_numbers(env):
@@ -74,7 +58,7 @@ def test_it_is_an_environment_of_gymnasium(env):
     check_env(env, skip_render_check=True)
 
 
-def test_rows_are_the_same_in_every_episode_and_instance(rom, env):
+def test_rows_are_the_same_in_every_episode_and_instance(runner_rom, env):
     def episode(env):
         first, _ = env.reset(seed=2**40)
         return np.stack([first, *(env.step(step * 7 % len(ACTIONS))[0] for step in range(40))])
@@ -82,7 +66,7 @@ def test_rows_are_the_same_in_every_episode_and_instance(rom, env):
     first = episode(env)
     assert len({row.tobytes() for row in first}) > 10
     assert np.array_equal(first, episode(env))
-    other = play(rom)
+    other = play(runner_rom)
     assert np.array_equal(first, episode(other))
     other.close()
 
@@ -95,8 +79,8 @@ def test_an_observation_is_not_changed_by_the_next_step(env):
     assert np.array_equal(first, copy)
 
 
-def test_a_frame_skip_sums_rewards_and_ends_with_the_episode(rom):
-    env = play(rom, frame_skip=100)
+def test_a_frame_skip_sums_rewards_and_ends_with_the_episode(runner_rom):
+    env = play(runner_rom, frame_skip=100)
     env.reset()
     rewards, ended = [], False
     while not ended:
@@ -109,17 +93,17 @@ def test_a_frame_skip_sums_rewards_and_ends_with_the_episode(rom):
 
 
 @pytest.mark.parametrize("cause", ["the title never ends", "memory is a copy"])
-def test_an_endless_loop_ends_with_an_error_that_names_it(rom, tmp_path, cause):
+def test_an_endless_loop_ends_with_an_error_that_names_it(runner_rom, tmp_path, cause):
     stuck = tmp_path / "stuck.nes"
     stuck.write_bytes(mario_stand_in(title_ends=False))
-    path, is_copied = (stuck, False) if cause == "the title never ends" else (rom, True)
+    path, is_copied = (stuck, False) if cause == "the title never ends" else (runner_rom, True)
     with pytest.raises(EmulatorError, match=r"Runner\._skip_start_screen \(nes_games\.py:\d+\) ran 300 frames"):
         play(path, ram_is_copied=is_copied, max_skipped_frames=300)
-    play(rom).close()  # the bound of the last is not the next one's
+    play(runner_rom).close()  # the bound of the last is not the next one's
 
 
-def test_a_loop_may_take_its_time_within_the_bound_in_every_step_anew(rom):
-    env = play(rom, max_skipped_frames=100)
+def test_a_loop_may_take_its_time_within_the_bound_in_every_step_anew(runner_rom):
+    env = play(runner_rom, max_skipped_frames=100)
     for _ in range(3):
         env.reset()
         env._game._frame_advance(0)
@@ -128,8 +112,8 @@ def test_a_loop_may_take_its_time_within_the_bound_in_every_step_anew(rom):
     env.close()
 
 
-def test_after_close_nothing_of_the_machine_can_be_touched(rom):
-    env = play(rom)
+def test_after_close_nothing_of_the_machine_can_be_touched(runner_rom):
+    env = play(runner_rom)
     env.reset()
     game = env._game
     env.close()
@@ -141,10 +125,10 @@ def test_after_close_nothing_of_the_machine_can_be_touched(rom):
         _ = env.ram
 
 
-def test_a_registered_id_is_built_without_the_wrappers_of_old_gym(rom):
+def test_a_registered_id_is_built_without_the_wrappers_of_old_gym(runner_rom):
     from gym.envs.registration import register, registry
 
-    register("Runner-v0", entry_point=runner(), kwargs={"rom_path": str(rom)})
+    register("Runner-v0", entry_point=runner(), kwargs={"rom_path": str(runner_rom)})
     try:
         env = nes.NesPyEnv("Runner-v0")
         assert env.reset()[0].shape == (240, 256, 3)
@@ -154,13 +138,13 @@ def test_a_registered_id_is_built_without_the_wrappers_of_old_gym(rom):
         del registry["Runner-v0"]
 
 
-def test_what_is_not_there_is_named(rom):
+def test_what_is_not_there_is_named(runner_rom):
     with pytest.raises(ConfigError, match="'Nothing-v0' is not registered"):
         nes.NesPyEnv("Nothing-v0")
     with pytest.raises(ConfigError, match="no button 'jump'; allowed: noop, a, b"):
-        nes.NesPyEnv(runner(), rom_path=str(rom), actions=["right+jump"])
+        nes.NesPyEnv(runner(), rom_path=str(runner_rom), actions=["right+jump"])
     with pytest.raises(ConfigError, match="frame_skip=0"):
-        play(rom, frame_skip=0)
+        play(runner_rom, frame_skip=0)
 
 
 def test_a_missing_package_is_answered_with_the_command_that_installs_it():
@@ -174,15 +158,9 @@ def test_a_missing_package_is_answered_with_the_command_that_installs_it():
         except EmulatorError as error:
             print(error)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=True
-    )  # fmt: skip
-    assert "pip install nes-py" in done.stdout
+    assert "pip install nes-py" in run_program(program).stdout
 
 
 def test_importing_it_says_nothing():
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", "from rookery.sims import nes; nes.repair()"],
-        capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
+    done = run_program("from rookery.sims import nes; nes.repair()", "-W", "error")
     assert done.stdout + done.stderr == ""
