@@ -74,7 +74,7 @@ TASKS = (
         is_slow=True,
     ),
     Task(
-        "catch", "Catch: 40x40x2 pixels, Nature CNN", "catch", 100_000, 3, 3.5,
+        "catch", "Catch: 40x40x2 pixels, Nature CNN", "catch", 200_000, 3, 3.5,
         settings=Settings(n_steps=64, learning_rate=1e-3, anneal=True, gamma=0.95, gae_lambda=0.9, net="cnn"),
     ),
     Task(
