@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from rookery.errors import UsageError, error_for
+import numpy as np
+
+from rookery.errors import Fault, UsageError, error_for
 from rookery.pool import evidence
 from rookery.pool.asker import Asker
 from rookery.pool.checks import Slots
@@ -14,6 +17,7 @@ from rookery.pool.crew import Crew
 from rookery.pool.journal import Journal
 from rookery.pool.minder import Minder
 from rookery.spec.call import CallRequest, CallResult
+from rookery.spec.phase import Status
 from rookery.spec.plan import Plan
 from rookery.transport.control import Control
 from rookery.transport.mailbox import TO_PARENT, Mailbox
@@ -40,26 +44,52 @@ class Calling:
         """Call and wait; results in the order of the slots.
 
         Raises:
-            EnvRaisedError: the call raised in an environment; the episode goes on.
-            WorkerError: a worker died under the call.
+            EnvRaisedError: the call raised in an environment, and the episode goes on; or an environment that had to
+                be built anew for the call could not be, and its episode is cut.
+            WorkerError: a worker died under the call, or a slot that was to be healed first could not be.
         """
-        self.await_up(slots)
-        try:
-            self._asker.call(slots.tolist(), requests)
-            self._asker.await_answers()
-            self._caller.collect(len(self._plan.group_slots), 0)
-        finally:
-            self._asker.restore()
-        self._raise_fault(slots)
-        results = [self._result(slot) for slot in slots.tolist()]
-        for slot, request, result in zip(slots.tolist(), requests, results, strict=True):
-            if not result.is_read:
-                self._journal.remember_call(slot, request)
-        for slot, result in zip(slots.tolist(), results, strict=True):
+        with self._idle(slots):
+            asked = dict(zip(slots.tolist(), requests, strict=True))
+            while asked:
+                self._ask(asked)
+                again = self._minder.sort_out(np.array(list(asked), np.int64))
+                asked = {slot: asked[slot] for slot in again}  # what they were healed from did not work out
+        faults = self._faults(slots)
+        results = {slot: self._result(slot) for slot in slots[self._control.mail_bytes[slots] > 0].tolist()}
+        for slot, request in zip(slots.tolist(), requests, strict=True):
+            if slot in results and not results[slot].is_read:
+                self._journal.remember_call(slot, request)  # whatever became of it in other slots
+        self._raise(faults)
+        for slot, result in results.items():
             if result.error:
                 words = {"summary": result.error, "traceback": result.traceback, "phase": "call"}
                 raise error_for(evidence.raised("raised", self._crew.slot_scene(slot), words))
-        return tuple(result.value for result in results)
+        return tuple(results[slot].value for slot in slots.tolist())
+
+    def stand(self, slots: Slots) -> dict[int, str]:
+        """Have slots carry out the orders that were written for them. Returns why those failed that raised under it."""
+        with self._idle(slots):
+            self._ask(dict.fromkeys(slots.tolist(), CallRequest("stand")))
+        self._raise(self._faults(slots))
+        failed = slots[np.isin(self._control.status[slots], (Status.RAISED, Status.BAD_DATA))].tolist()
+        words = {slot: str(self._letter(slot)["summary"]) for slot in failed}
+        self._control.status[failed] = Status.OK
+        return words
+
+    @contextmanager
+    def _idle(self, slots: Slots) -> Iterator[None]:
+        """Everybody is there before, and asked for plain steps again afterwards."""
+        self.await_up(slots)
+        try:
+            yield
+        finally:
+            self._asker.restore()
+
+    def _ask(self, requests: Mapping[int, CallRequest]) -> None:
+        self._control.mail_bytes[list(requests)] = 0  # what lies there afterwards is the answer
+        self._asker.call(list(requests), list(requests.values()))
+        self._asker.await_answers()
+        self._caller.collect(len(self._plan.group_slots), 0)
 
     def await_up(self, slots: Slots) -> None:
         """Calls need an environment: wait for restarts; a quarantined slot has none."""
@@ -73,20 +103,21 @@ class Calling:
             time.sleep(0.001)
             self._minder.attend()
 
-    def _raise_fault(self, slots: Slots) -> None:
-        """A worker died under the call; its slots are healed, or cut with a fault row that this stands for."""
+    def _faults(self, slots: Slots) -> list[Fault]:
+        """What broke under the call; its slots are healed, or cut with a fault row that this stands for."""
         broke = self._minder.take_call_fault()
-        faults = [*self._minder.take_faults(self._minder.desk.faulty(slots)).values(), *([broke] if broke else [])]
+        return [*self._minder.take_faults(self._minder.desk.faulty(slots)).values(), *([broke] if broke else [])]
+
+    def _raise(self, faults: Sequence[Fault]) -> None:
         if faults:
             self._minder.forget_newest()
             raise error_for(faults[0])
 
     def _result(self, slot: int) -> CallResult:
-        # No letter: the slot was to be brought somewhere first, did not get there, and refused. Nothing was called, so
-        # nothing is remembered. Whoever ordered a "stand" looks at its outcome; any other call came upon a slot that is
-        # still being healed, and what becomes of that its next row says.
-        if not self._control.mail_bytes[slot]:
-            return CallResult(None, is_read=True)
-        result: CallResult = self._mail.get(slot, TO_PARENT, int(self._control.mail_bytes[slot]))
-        self._control.mail_bytes[slot] = 0
+        result: CallResult = self._letter(slot)
         return result
+
+    def _letter(self, slot: int) -> Any:
+        letter = self._mail.get(slot, TO_PARENT, int(self._control.mail_bytes[slot]))
+        self._control.mail_bytes[slot] = 0
+        return letter

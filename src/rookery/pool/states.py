@@ -77,23 +77,24 @@ class StateDesk:
         """Put slots into states, one each, as new episodes; their rows are the states' then."""
         lost = self.put(states, slots, (self.control.begun[slots] + 1).tolist())
         if lost:
-            raise CheckpointError(f"slots {lost} could not be put into the states: their replays gave other rows")
+            why = "; ".join(dict.fromkeys(lost.values()))
+            raise CheckpointError(f"slots {list(lost)} could not be put into the states: {why}")
 
-    def put(self, states: Sequence[SlotState], slots: Slots, numbers: Sequence[int]) -> list[int]:
-        """Put slots into states, as episodes with these numbers. Returns the slots that did not arrive there."""
+    def put(self, states: Sequence[SlotState], slots: Slots, numbers: Sequence[int]) -> dict[int, str]:
+        """Put slots into states, as episodes with these numbers. Returns the slots that did not arrive, and why."""
         self.calling.await_up(slots)  # a worker that is still coming up may have an older order to carry out
         for slot, state, number in zip(slots.tolist(), states, numbers, strict=True):
             self.control.begun[slot] = number
             self.journal.load(slot, state.recipe, state.length)
             self.healer.order(slot, state.recipe)
-        self.calling.make(slots, [CallRequest("stand")] * len(slots))  # before anything it is asked, a slot goes there
-        lost = []
+        raised = self.calling.stand(slots)
+        lost = {}
         for slot, state in zip(slots.tolist(), states, strict=True):
             if self.control.outcome[slot] == Outcome.RESTORED:
                 self._take_row(slot, state)
                 self.desk.revive(slot)
             else:
-                lost.append(slot)
+                lost[slot] = raised.get(slot, "their replays gave other rows")
         return lost
 
     def _make(self, slot: int, snapshot: bytes | None) -> SlotState:
