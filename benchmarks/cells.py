@@ -107,6 +107,6 @@ CELLS = (
     Cell("null4", 8, (ROOKERY, GYM_ASYNC, GYM_SYNC, SB3_DUMMY), limit="null4", quick=True),
     Cell("null4", 128, (ROOKERY, GYM_ASYNC, GYM_SYNC), limit="null4"),
     Cell("null84", 8, (ROOKERY, GYM_ASYNC, GYM_SYNC), limit="null84"),
-    Cell("errand", 8, (ROOKERY, TWO_WORKERS, GYM_ASYNC, SB3_SUBPROC), limit="errand"),
+    Cell("errand", 8, (ROOKERY, TWO_WORKERS, first_ready(8, 4), GYM_ASYNC, SB3_SUBPROC), limit="errand"),
     Cell("pong", 8, (ROOKERY, GYM_ASYNC, SB3_SUBPROC, TIANSHOU, ENVPOOL), limit="pong"),
 )  # fmt: skip
