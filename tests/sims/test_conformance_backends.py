@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import random
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -125,11 +126,16 @@ def test_a_state_taken_before_the_cartridge_was_written_brings_its_emptiness_bac
     assert play(emulator, 1, STEPS) == expected
 
 
+def told(state):
+    """A state without what gambatte leaves to chance: the palette of a game without colours, which it never sets."""
+    return dataclasses.replace(state, core=re.sub(rb"(dmgpal\0\0\0\x18).{24}", rb"\1", state.core, flags=re.DOTALL))
+
+
 def test_saving_changes_nothing_and_says_the_same_twice(begun):
     emulator, state = begun
     expected = play(emulator, 1, STEPS)
     emulator.load(state)
-    assert emulator.save() == emulator.save()
+    assert told(emulator.save()) == told(emulator.save())
     chance = random.Random(1)
     for seen in expected:
         emulator.save()
