@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import cached_property, singledispatch
 from typing import Any
 
 import numpy as np
@@ -33,12 +33,12 @@ class Leaf:
     low: npt.NDArray[Any] | None = None
     high: npt.NDArray[Any] | None = None
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The path as one word, for messages and field names; a slash within a key is escaped as in JSON pointers."""
         return "/".join(str(part).replace("~", "~0").replace("/", "~1") for part in self.path) or "."
 
-    @property
+    @cached_property
     def is_scalar_int(self) -> bool:
         """A Discrete: travels as int64, reaches the environment as a Python int."""
         return self.shape == () and self.dtype is not None and np.dtype(self.dtype).kind in "iu"
