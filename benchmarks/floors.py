@@ -155,6 +155,7 @@ FLOORS = (
     Floor("mGBA, one core, 12 frames: times all frames drawn", 3.0, True, emulated("errand", "errand_drawn"), "x"),
     Floor("mGBA, one core, 12 frames: times 35 steps/s", 25.0, True, _times_the_old_limit, "x"),
     Floor("mGBA, both cores: times one", 1.6, True, emulated("errand_both", "errand"), "x"),
+    Floor("mGBA, 8 environments in a pool: of the limit", 0.93, True, ratio("errand-8", "rookery_two")),
     Floor("mGBA, 8 environments in a pool, first ready: of the limit", 0.93, True, ratio("errand-8", "rookery_first")),
     Floor("NES, fceumm: times nes_py on the same ROM", 4.0, True, emulated("lantern", "lantern_nes_py"), "x"),
     Floor("mGBA, a worker with one slot", 35, False, lambda findings: findings.emulated.worker_mb, " MB"),
