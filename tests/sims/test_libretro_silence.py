@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 
 import pytest
@@ -11,7 +12,7 @@ from installed import core_named
 from rookery.sims.backends import open_emulator
 from rookery.sims.emulator import pad_of
 from rookery.sims.games.registry import rom_of
-from rookery.sims.libretro import elf, silence
+from rookery.sims.libretro import elf, library, silence
 
 KEYS = ["start", "b", "down", "right", "a", "up", "b", "left"]
 
@@ -46,6 +47,15 @@ def test_mgba_has_one_mixer(mgba):
     whole = mgba.path.read_bytes()
     (at,) = silence.stubs(whole)
     assert 0 < at < len(whole)
+
+
+def test_a_core_is_loaded_without_its_mixer(new_mgba, tmp_path):
+    (code,) = silence.stubs(new_mgba.path.read_bytes()).values()
+    core = library.load(new_mgba.path, tmp_path)
+    try:
+        assert ctypes.string_at(ctypes.cast(core.blip_add_delta, ctypes.c_void_p).value, len(code)) == code
+    finally:
+        library.unload(core)
 
 
 def test_in_a_library_without_mixers_nothing_is_changed():
