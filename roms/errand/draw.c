@@ -1,5 +1,6 @@
 /* The picture: the ground and what stands on it, both scrolling, shadows of clouds and sprites over them, and light.
-   Reads the game, changes nothing in it. Nothing is written that has not changed: for an emulator that skips frames, writing is what costs. */
+   Reads the game, changes nothing in it. Nothing is written that has not changed: for an emulator that skips frames,
+   writing is what costs. */
 #include "game.h"
 
 #define THINGS 28 /* first of four blocks of 2 kB in video memory: 64 x 64 tiles */
@@ -7,8 +8,8 @@
 #define SKY 12
 #define BY_DAY 0x1F40     /* all four layers and the sprites */
 #define BY_NIGHT 0x1740   /* no sun, no shadows */
-#define SHADE 0x3648      /* the shadows mix with the ground, the things on it and the sprites */
-#define DARKEN 0x00FF
+#define SHADE 0x3648      /* the shadows mix with what lies below them; sprites are above */
+#define DARKEN 0x00FF     /* everything fades to black, by BLDY sixteenths */
 #define LEAVES 16
 #define FIRST_LEAF 16     /* sprite; those below are the rook's and the movers' */
 #define TOP 16       /* pixels that the line of text takes */

@@ -9,6 +9,7 @@ from called_games import BuiltTwice, Counter, Personal
 
 import rookery
 from rookery import CheckpointError, EnvRaisedError, WorkerCrashedError
+from rookery.spec.call import CallRequest
 
 NOOP = np.zeros(2, np.int64)
 
@@ -49,7 +50,7 @@ def test_an_environment_that_cannot_be_built_anew_for_a_state_is_told_of():
 def test_calls_that_were_made_beside_one_that_died_are_repeated_when_their_slots_are_healed():
     with rookery.Pool(Counter, 2, workers=2) as pool:
         pool.reset(seed=0)
-        requests = [rookery.spec.call.CallRequest("call", name) for name in ("die", "touch")]
+        requests = [CallRequest("call", name) for name in ("die", "touch")]
         with pytest.raises(WorkerCrashedError):
             pool.request(requests)
         assert pool.step(NOOP).obs.tolist() == [[1.0], [11.0]]
