@@ -7,6 +7,7 @@ import collections
 import threading
 
 import numpy as np
+import pytest
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from loop_twins import BOX, MODES, TWINS, Worker, obs, scripted
 
 from rookery.spec.phase import Status
 
+PICTURE = np.arange(1600, dtype=np.uint8).reshape(40, 40)
 SPACES = {
     "float32": (
         BOX,
@@ -47,6 +49,32 @@ SPACES = {
     "nested": (
         spaces.Dict({"a": BOX, "b": spaces.Tuple([spaces.Discrete(3)])}),
         [{"a": obs(1, 2), "b": (1,)}, {"b": [2], "a": [3, 4], "more": 1}, {"a": obs(1, 2)}, obs(1, 2)],
+    ),
+    "picture and words": (
+        spaces.Dict({"picture": spaces.Box(0, 255, (40, 40), np.uint8), "words": BOX, "lives": spaces.Discrete(4)}),
+        [
+            {"picture": PICTURE, "words": obs(1, 2), "lives": 3},
+            {"lives": np.int64(2), "picture": PICTURE, "words": obs(3, 4)},
+            {"picture": PICTURE + 1, "words": obs(np.nan, 2), "lives": 1},
+            {"picture": PICTURE + 1, "words": obs(1, 2, 3), "lives": 1},
+            {"picture": PICTURE + 1, "words": obs(1, 2), "lives": 2**70},
+            {"picture": PICTURE.T, "words": obs(5, 6), "lives": 1},
+            {"picture": PICTURE.astype(np.int64), "words": obs(5, 6), "lives": 1},
+            {"picture": PICTURE + 1, "lives": 1},
+            collections.OrderedDict(words=obs(7, 8), lives=0, picture=PICTURE),
+            (PICTURE, obs(1, 2), 3),
+        ],
+    ),
+    "pair": (
+        spaces.Tuple([BOX, spaces.Dict({"deep": spaces.Box(-9, 9, (3,), np.float64)})]),
+        [
+            (obs(1, 2), {"deep": np.arange(3.0)}),
+            [obs(3, 4), {"deep": np.arange(3.0)}],
+            (obs(1, 2),),
+            (obs(5, 6), {"deep": np.arange(3.0)}, "more"),
+            (obs(5, 6), {"deep": [1.0, 2.0, np.nan]}),
+            (obs(5, 6), {"shallow": np.arange(3.0)}),
+        ],
     ),
     "text": (spaces.Text(5), ["word", "", 5, None]),
 }
@@ -124,3 +152,12 @@ def test_both_loops_show_the_same_whatever_an_environment_does(tmp_path_factory,
     scratch = tmp_path_factory.getbasetemp() / "twins"
     native, python = (shown_by(twin, scratch, *story) for twin in TWINS)
     np.testing.assert_equal(native, python)
+
+
+@pytest.mark.parametrize("kind", ["float32", "discrete", "matrix", "nested", "picture and words", "pair"])
+def test_the_native_loop_writes_plain_rows_of_any_structure_itself(tmp_path, kind):
+    observation, values = SPACES[kind]
+    make, _ = scripted([(values[0], {})], [])
+    with Worker("native", tmp_path, [make], observation=observation) as worker:
+        assert worker.loop.write(0, values[0])
+        assert not worker.loop.write(0, None)

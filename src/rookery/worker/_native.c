@@ -24,8 +24,18 @@ enum { OP_NONE = 0, OP_STEP = 1 };
 enum { ATTENTION_ENDED = 2 };
 enum { TERMINATED_BIT = 1, TRUNCATED_BIT = 2 };           /* flags as they go into a digest: worker/replay.py */
 enum { NEXT_STEP = 0, SAME_STEP = 1 };
-enum { OBS_PYTHON = 0, OBS_ARRAY = 1, OBS_INT = 2 };
-enum { HISTOGRAM_BUCKETS = 80, MAX_BUFFERS = 56, MAX_DIMS = 8 };
+enum { LEAF_ARRAY = 1, LEAF_INT = 2 };
+enum { HISTOGRAM_BUCKETS = 80, MAX_BUFFERS = 40, MAX_LEAVES = 32, MAX_DIMS = 8 };
+
+/* One array of the observation: where its rows lie, how one looks, and where it is in what an environment returns. */
+typedef struct {
+    Py_buffer buffer;
+    PyObject *path;         /* (key,) into a dict, (place, length) into a tuple, outermost first */
+    char *rows;
+    Py_ssize_t bytes;       /* of one row */
+    int kind, type, dims;   /* type: numpy's number of it */
+    Py_ssize_t shape[MAX_DIMS];
+} Leaf;
 
 typedef struct { PyObject *slot, *step, *reset, *base; Py_ssize_t index; } Seat;    /* one environment */
 typedef struct { Py_ssize_t group; Py_ssize_t count; Seat *seats; uint32_t asked; } Table; /* one group of them */
@@ -42,14 +52,13 @@ typedef struct {
     double *reward, *running_return, *episode_return, *episode_time;
     int64_t *mail, *running_length, *episode_length, *begun, *restore, *state_bytes, *saved_at, *save_every;
     uint32_t *histogram, *digest;
-    char *obs;
-    Py_ssize_t obs_bytes;
-    int obs_kind, obs_dims, check_nan, always_info;
+    Leaf leaves[MAX_LEAVES];
+    int leaf_count;        /* 0: rows are written and digested by the slot */
+    size_t row_bytes;      /* of all leaves */
+    int check_nan, always_info;
     int traces;            /* leave digests, so that a dead worker's episodes can be brought back */
     double credit_ns, digest_ns; /* what steps have earned for whole digests, and what one costs */
     int asks_seed;         /* resets go through the slot, which knows the episode's seed */
-    Py_ssize_t obs_shape[MAX_DIMS];
-    int obs_type;          /* numpy's type number */
     int64_t *actions;      /* NULL: ask the slot */
     int autoreset, bell_fd, parent_fd;
     long rounds;
@@ -96,23 +105,33 @@ static int hold_control(Loop *self, PyObject *control, Py_ssize_t worker) {
     return 0;
 }
 
-/* observation: None, or (array over all slots, numpy type number, kind, shape of one row) */
-static int hold_observation(Loop *self, PyObject *observation) {
-    if (observation == Py_None) return 0;
-    PyObject *array, *shape;
-    if (!PyArg_ParseTuple(observation, "OiiO!", &array, &self->obs_type, &self->obs_kind, &PyTuple_Type, &shape)) return -1;
-    Py_buffer *b = &self->buffers[self->held];
-    if (PyObject_GetBuffer(array, b, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) return -1;
-    self->held++;
-    self->obs = b->buf;
-    self->obs_dims = (int)PyTuple_GET_SIZE(shape);
-    if (self->obs_dims > MAX_DIMS) { self->obs_kind = OBS_PYTHON; return 0; }
-    self->obs_bytes = b->itemsize;
-    for (int i = 0; i < self->obs_dims; i++) {
-        self->obs_shape[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
-        self->obs_bytes *= self->obs_shape[i];
+static int hold_leaf(Leaf *leaf, PyObject *told) {
+    PyObject *array, *shape, *path;
+    if (!PyArg_ParseTuple(told, "OiiO!O!", &array, &leaf->type, &leaf->kind, &PyTuple_Type, &shape, &PyTuple_Type, &path))
+        return -1;
+    leaf->dims = (int)PyTuple_GET_SIZE(shape);
+    if (leaf->dims > MAX_DIMS) { PyErr_SetString(PyExc_ValueError, "too many dimensions"); return -1; }
+    if (PyObject_GetBuffer(array, &leaf->buffer, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) return -1;
+    leaf->path = Py_NewRef(path);
+    leaf->rows = leaf->buffer.buf;
+    leaf->bytes = leaf->buffer.itemsize;
+    for (int i = 0; i < leaf->dims; i++) {
+        leaf->shape[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+        leaf->bytes *= leaf->shape[i];
     }
     return PyErr_Occurred() ? -1 : 0;
+}
+
+/* observation: a list of (array over all slots, numpy type number, kind, shape of one row, path) */
+static int hold_observation(Loop *self, PyObject *observation) {
+    if (PyList_GET_SIZE(observation) > MAX_LEAVES) { PyErr_SetString(PyExc_ValueError, "too many leaves"); return -1; }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(observation); i++) {
+        Leaf *leaf = &self->leaves[self->leaf_count];
+        if (hold_leaf(leaf, PyList_GET_ITEM(observation, i)) < 0) return -1;
+        self->leaf_count++;
+        self->row_bytes += (size_t)leaf->bytes;
+    }
+    return 0;
 }
 
 /* groups: a list of (group number, list of (slot number, EnvSlot, env.step, env.reset, innermost environment)) */
@@ -147,8 +166,8 @@ static int Loop_init(Loop *self, PyObject *args, PyObject *kwds) {
                             "always_info", "traces", "asks_seed", "pcg64", "autoreset", "bell_fd", "parent_fd", "rounds", NULL};
     PyObject *control, *groups, *observation, *actions, *pcg64;
     Py_ssize_t worker;
-    if (!PyArg_ParseTupleAndKeywords(args, kwds, "OnO!OOppppOiiil", names, &control, &worker, &PyList_Type, &groups,
-                                     &observation, &actions, &self->check_nan, &self->always_info, &self->traces, &self->asks_seed, &pcg64, &self->autoreset, &self->bell_fd,
+    if (!PyArg_ParseTupleAndKeywords(args, kwds, "OnO!O!OppppOiiil", names, &control, &worker, &PyList_Type, &groups,
+                                     &PyList_Type, &observation, &actions, &self->check_nan, &self->always_info, &self->traces, &self->asks_seed, &pcg64, &self->autoreset, &self->bell_fd,
                                      &self->parent_fd, &self->rounds))
         return -1;
     if (self->held) { PyErr_SetString(PyExc_RuntimeError, "Loop is initialised once"); return -1; }
@@ -179,6 +198,10 @@ static int Loop_init(Loop *self, PyObject *args, PyObject *kwds) {
 
 static void Loop_dealloc(Loop *self) {
     for (int i = 0; i < self->held; i++) PyBuffer_Release(&self->buffers[i]);
+    for (int i = 0; i < MAX_LEAVES; i++) {
+        if (self->leaves[i].buffer.obj) PyBuffer_Release(&self->leaves[i].buffer);
+        Py_XDECREF(self->leaves[i].path);
+    }
     for (Py_ssize_t t = 0; self->tables && t < self->table_count; t++) {
         for (Py_ssize_t i = 0; i < self->tables[t].count; i++) {
             Py_XDECREF(self->tables[t].seats[i].slot);
@@ -271,23 +294,32 @@ static uint32_t seal_digest(uint64_t digest, double reward, int flags, int full)
     return ((uint32_t)(digest >> 32) & ~(uint32_t)FULL_BIT) | (full ? FULL_BIT : 0);
 }
 
+/* One leaf after the other, each going on from the number of the one before. */
+static uint64_t digest_leaves(const Loop *self, Py_ssize_t s, int full) {
+    uint64_t digest = 0;
+    for (int i = 0; i < self->leaf_count; i++) {
+        const Leaf *leaf = &self->leaves[i];
+        const char *row = leaf->rows + s * leaf->bytes;
+        digest = full ? digest_all(row, (size_t)leaf->bytes, digest) : digest_some(row, (size_t)leaf->bytes, digest);
+    }
+    return digest;
+}
+
 /* Big rows are digested whole only as often as steps pay for it. */
 static uint32_t digest_row(Loop *self, Py_ssize_t s, double reward, int flags) {
-    const char *row = self->obs + s * self->obs_bytes;
-    size_t count = (size_t)self->obs_bytes;
-    if (count <= ALWAYS_FULL_BYTES) return seal_digest(digest_all(row, count, 0), reward, flags, 1);
-    if (self->credit_ns < self->digest_ns) return seal_digest(digest_some(row, count, 0), reward, flags, 0);
-    uint64_t began = monotonic_ns(), digest = digest_all(row, count, 0);
+    if (self->row_bytes <= ALWAYS_FULL_BYTES) return seal_digest(digest_leaves(self, s, 1), reward, flags, 1);
+    if (self->credit_ns < self->digest_ns) return seal_digest(digest_leaves(self, s, 0), reward, flags, 0);
+    uint64_t began = monotonic_ns(), digest = digest_leaves(self, s, 1);
     double took = (double)(monotonic_ns() - began);
     self->credit_ns -= took;
     self->digest_ns += (took - self->digest_ns) / 8;
     return seal_digest(digest, reward, flags, 1);
 }
 
-/* The digest of the row that was just written. Nested observations are digested by the slot. */
+/* The digest of the row that was just written. Rows with parts that travel by mail are digested by the slot. */
 static int seal_row(Loop *self, Seat *seat, double reward, int flags) {
     if (!self->traces) return 0;
-    if (self->obs_kind != OBS_PYTHON) {
+    if (self->leaf_count) {
         self->digest[seat->index] = digest_row(self, seat->index, reward, flags);
         return 0;
     }
@@ -358,43 +390,68 @@ static int attention_of(PyObject *result, uint32_t *attention) {
     return 0;
 }
 
-static int has_nan(const Loop *self, const void *data, Py_ssize_t bytes) {
-    if (self->obs_type == NPY_FLOAT) {
+static int has_nan(const Leaf *leaf, const void *data) {
+    if (leaf->type == NPY_FLOAT) {
         const float *p = data;
-        for (Py_ssize_t i = 0; i < bytes / 4; i++) if (isnan(p[i])) return 1;
-    } else if (self->obs_type == NPY_DOUBLE) {
+        for (Py_ssize_t i = 0; i < leaf->bytes / 4; i++) if (isnan(p[i])) return 1;
+    } else if (leaf->type == NPY_DOUBLE) {
         const double *p = data;
-        for (Py_ssize_t i = 0; i < bytes / 8; i++) if (isnan(p[i])) return 1;
+        for (Py_ssize_t i = 0; i < leaf->bytes / 8; i++) if (isnan(p[i])) return 1;
     }
     return 0;
 }
 
-/* Writes the row if the object is exactly what the space declares; 0 means "let Python decide" (cast, or complain). */
-static int write_array(Loop *self, Py_ssize_t s, PyObject *obs) {
-    if (!PyArray_CheckExact(obs)) return 0;
-    PyArrayObject *array = (PyArrayObject *)obs;
-    if (PyArray_TYPE(array) != self->obs_type || PyArray_NDIM(array) != self->obs_dims) return 0;
-    if (!PyArray_IS_C_CONTIGUOUS(array) || !PyArray_ISNOTSWAPPED(array)) return 0;
-    for (int i = 0; i < self->obs_dims; i++)
-        if (PyArray_DIM(array, i) != self->obs_shape[i]) return 0;
+/* The leaf's part of an observation, borrowed; NULL: it is not there, or in another structure than the plainest. */
+static PyObject *find_part(const Leaf *leaf, PyObject *obs) {
+    for (Py_ssize_t i = 0; obs && i < PyTuple_GET_SIZE(leaf->path); i++) {
+        PyObject *way = PyTuple_GET_ITEM(leaf->path, i);
+        if (PyTuple_GET_SIZE(way) == 1) {
+            obs = PyDict_CheckExact(obs) ? PyDict_GetItemWithError(obs, PyTuple_GET_ITEM(way, 0)) : NULL;
+            continue;
+        }
+        Py_ssize_t place = PyLong_AsSsize_t(PyTuple_GET_ITEM(way, 0)), length = PyLong_AsSsize_t(PyTuple_GET_ITEM(way, 1));
+        obs = PyTuple_CheckExact(obs) && PyTuple_GET_SIZE(obs) == length ? PyTuple_GET_ITEM(obs, place) : NULL;
+    }
+    return obs;
+}
+
+/* The bytes of a part that is exactly what the space declares, else NULL; ``number`` is where an int's are put. */
+static const void *bytes_of(const Loop *self, const Leaf *leaf, PyObject *part, int64_t *number) {
+    if (leaf->kind == LEAF_INT && PyLong_CheckExact(part)) {
+        *number = PyLong_AsLongLong(part);
+        return *number == -1 && PyErr_Occurred() ? NULL : number;
+    }
+    if (!PyArray_CheckExact(part)) return NULL;
+    PyArrayObject *array = (PyArrayObject *)part;
+    if (PyArray_TYPE(array) != leaf->type || PyArray_NDIM(array) != leaf->dims) return NULL;
+    if (!PyArray_IS_C_CONTIGUOUS(array) || !PyArray_ISNOTSWAPPED(array)) return NULL;
+    for (int i = 0; i < leaf->dims; i++)
+        if (PyArray_DIM(array, i) != leaf->shape[i]) return NULL;
     const void *data = PyArray_DATA(array);
-    if (self->check_nan && has_nan(self, data, self->obs_bytes)) return 0;
+    return self->check_nan && has_nan(leaf, data) ? NULL : data;
+}
+
+/* Writes the row if every part is exactly what the space declares; 0 means "let Python decide" (cast, or complain).
+ * All parts are found before the first is written: a row is never half of one step and half of another. */
+static int write_row(Loop *self, Py_ssize_t s, PyObject *obs) {
+    const void *found[MAX_LEAVES];
+    int64_t numbers[MAX_LEAVES];
+    for (int i = 0; i < self->leaf_count; i++) {
+        PyObject *part = find_part(&self->leaves[i], obs);
+        found[i] = part ? bytes_of(self, &self->leaves[i], part, &numbers[i]) : NULL;
+        if (!found[i]) { PyErr_Clear(); return 0; }
+    }
     STORE(self->torn + s, 1);
-    memcpy(self->obs + s * self->obs_bytes, data, (size_t)self->obs_bytes);
+    for (int i = 0; i < self->leaf_count; i++) {
+        const Leaf *leaf = &self->leaves[i];
+        memcpy(leaf->rows + s * leaf->bytes, found[i], (size_t)leaf->bytes);
+    }
     STORE(self->torn + s, 0);
     return 1;
 }
 
 static int write_observation(Loop *self, Seat *seat, PyObject *obs) {
-    if (self->obs_kind == OBS_ARRAY && write_array(self, seat->index, obs)) return 0;
-    if (self->obs_kind == OBS_INT && PyLong_CheckExact(obs)) {
-        int64_t number = PyLong_AsLongLong(obs);
-        if (number != -1 || !PyErr_Occurred()) {
-            ((int64_t *)self->obs)[seat->index] = number;
-            return 0;
-        }
-        PyErr_Clear();
-    }
+    if (self->leaf_count && write_row(self, seat->index, obs)) return 0;
     PyObject *done = PyObject_CallMethodOneArg(seat->slot, self->s_put_obs, obs);
     if (!done) return -1;
     Py_DECREF(done);
@@ -632,7 +689,7 @@ static PyObject *Loop_write(Loop *self, PyObject *const *args, Py_ssize_t nargs)
     if (nargs != 2) { PyErr_SetString(PyExc_TypeError, "write(slot, obs)"); return NULL; }
     Py_ssize_t slot = PyLong_AsSsize_t(args[0]);
     if (slot == -1 && PyErr_Occurred()) return NULL;
-    return PyBool_FromLong(self->obs_kind == OBS_ARRAY && write_array(self, slot, args[1]));
+    return PyBool_FromLong(self->leaf_count && write_row(self, slot, args[1]));
 }
 
 static PyMethodDef Loop_methods[] = {

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from rookery.spec.arrays import Leaf, leaves
+from rookery.spec.arrays import DictNode, Leaf, Node, leaves
 from rookery.spec.autoreset import Autoreset
 from rookery.spec.data import DataSpec
 from rookery.spec.phase import Op, Phase
@@ -23,10 +23,16 @@ from rookery.worker import rng
 from rookery.worker.slot import EnvSlot
 from rookery.worker.stamp import Stamp
 
-OBS_ARRAY, OBS_INT = 1, 2
+LEAF_ARRAY, LEAF_INT = 1, 2
+
+MOST_LEAVES, MOST_DIMS = 32, 8
 
 FAST_TYPES = "?bBhHiIlLqQfd"
 """Type characters the native loop copies and checks itself; half and long double go through Python."""
+
+
+Way = tuple[tuple[Any, ...], ...]
+"""From an observation to one of its parts: a key into a dict, or a place and the length of a tuple; outermost first."""
 
 
 class Loop(Protocol):
@@ -103,16 +109,31 @@ def make_loop(
     return loop  # type: ignore[no-any-return]
 
 
-def _fast_observation(data: DataSpec, arrays: Mapping[str, npt.NDArray[Any]], check: str) -> Any:
-    """What the native loop needs to write rows itself; None for nested spaces and bounds checks."""
-    leaf = data.observation
-    if not isinstance(leaf, Leaf) or leaf.dtype is None or check == "bounds":
+def _fast_observation(data: DataSpec, arrays: Mapping[str, npt.NDArray[Any]], check: str) -> list[Any]:
+    """What the native loop needs to write rows itself; nothing where a part travels by mail or bounds are checked."""
+    found = list(_ways(data.observation))
+    told = [_fast_leaf(leaf, way, arrays[f"obs:{leaf.name}"]) for leaf, way in found if leaf.dtype]
+    is_fast = len(told) == len(found) <= MOST_LEAVES and check != "bounds"
+    return told if is_fast and all(told) else []
+
+
+def _fast_leaf(leaf: Leaf, way: Way, array: npt.NDArray[Any]) -> Any:
+    if not array.dtype.isnative or array.dtype.char not in FAST_TYPES or len(leaf.shape) > MOST_DIMS:
         return None
-    array = arrays[f"obs:{leaf.name}"]
-    if not array.dtype.isnative or array.dtype.char not in FAST_TYPES:
-        return None
-    kind = OBS_INT if leaf.is_scalar_int and array.dtype == np.int64 else OBS_ARRAY
-    return array, array.dtype.num, kind, leaf.shape
+    kind = LEAF_INT if leaf.is_scalar_int and array.dtype == np.int64 else LEAF_ARRAY
+    return array, array.dtype.num, kind, leaf.shape, way
+
+
+def _ways(node: Node, above: Way = ()) -> Iterator[tuple[Leaf, Way]]:
+    """Leaves in the order of ``leaves``, with the way from an observation to its part."""
+    if isinstance(node, Leaf):
+        yield node, above
+    elif isinstance(node, DictNode):
+        for key, child in node.children:
+            yield from _ways(child, (*above, (key,)))
+    else:
+        for place, child in enumerate(node.children):
+            yield from _ways(child, (*above, (place, len(node.children))))
 
 
 def _fast_actions(data: DataSpec, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
