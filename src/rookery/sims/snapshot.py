@@ -68,11 +68,10 @@ class Snapshot:
             "rng": pack(self.rng, blobs, "rng"),
         }
         header = json.dumps({**parts, "blobs": [len(blob) for blob in blobs]}, separators=(",", ":")).encode()
-        body = b"".join(blobs)
-        if compress:
-            body = zlib.compress(body, _QUICK)
-        prefix = _PREFIX.pack(MAGIC, FORMAT, _COMPRESSED if compress else 0, len(header), len(body))
-        return b"".join((prefix, _digest(prefix, header, body), header, body))
+        body = [zlib.compress(b"".join(blobs), _QUICK)] if compress else blobs
+        size = sum(len(blob) for blob in body)
+        prefix = _PREFIX.pack(MAGIC, FORMAT, _COMPRESSED if compress else 0, len(header), size)
+        return b"".join((prefix, _digest(prefix, header, *body), header, *body))
 
     @classmethod
     def from_bytes(cls, data: bytes, expect: Identity | None = None) -> Snapshot:
@@ -126,10 +125,10 @@ def _emulator(identity: Identity) -> str:
 # ---- the envelope ---------------------------------------------------------------------------------------------------
 
 
-def _digest(prefix: bytes, header: bytes | memoryview, body: bytes | memoryview) -> bytes:
+def _digest(prefix: bytes, *parts: bytes | memoryview) -> bytes:
     digest = hashlib.sha256(prefix)
-    digest.update(header)
-    digest.update(body)
+    for part in parts:
+        digest.update(part)
     return digest.digest()
 
 

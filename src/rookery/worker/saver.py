@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
 from rookery.worker.snapshots import Snapshotter
 
-SHARE = 0.02
+SHARE = 0.01
 """Snapshots may cost at most this share of the time spent in steps."""
 
 
@@ -27,14 +26,12 @@ class Saver:
 
     def save(self) -> bytes | None:
         """A snapshot, or None where the environment offers none."""
-        if self.snapshotter is None:
-            return None
-        began = time.perf_counter_ns()
-        state = self.snapshotter.save()
-        took = time.perf_counter_ns() - began
+        return None if self.snapshotter is None else self.snapshotter.save()
+
+    def took(self, save_ns: int) -> None:
+        """So long it took to take a snapshot and to hand it over."""
         # The first save imports and warms up: a mean that forgets lets the interval come down again.
-        self._save_ns = took if not self._save_ns else 0.7 * self._save_ns + 0.3 * took
-        return state
+        self._save_ns = save_ns if not self._save_ns else 0.7 * self._save_ns + 0.3 * save_ns
 
     def next_interval(self, steps: int, step_ns: int) -> int:
         """How many steps until the next snapshot, from what saving and stepping have cost so far."""

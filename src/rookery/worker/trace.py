@@ -6,6 +6,7 @@ that is the parent's part.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -63,11 +64,12 @@ class Trace:
     def save(self, saver: Saver) -> int:
         """Take a snapshot that is due and announce it; returns attention bits."""
         control, i = self._control, self._index
+        began = time.perf_counter_ns()
         state = saver.save()
+        if state is not None:
+            control.state_length[i], control.state_total[i] = control.running_length[i], control.running_return[i]
+            control.state_bytes[i] = self._mail.put_bytes(i, STATE, state)
+        saver.took(time.perf_counter_ns() - began)
         control.saved_at[i] = control.running_length[i]
         control.save_every[i] = saver.next_interval(int(control.steps[i]), int(control.step_ns[i]))
-        if state is None:
-            return Attention.NONE
-        control.state_length[i], control.state_total[i] = control.running_length[i], control.running_return[i]
-        control.state_bytes[i] = self._mail.put_bytes(i, STATE, state)
-        return Attention.STATE
+        return Attention.NONE if state is None else Attention.STATE

@@ -114,11 +114,16 @@ class Game:
         size = self._core.retro_serialize_size()
         if not size:
             raise EmulatorError(f"the core {self.info.name} {self.info.version} cannot save its state")
+        state = self.try_save(size)
+        if state is None:
+            raise EmulatorError(f"the core {self.info.name} {self.info.version} failed to save its state")
+        return state
+
+    def try_save(self, size: int) -> bytes | None:
+        """The core's own state in so many bytes; None if it refuses."""
         state = bytearray(size)
         place = (ctypes.c_char * size).from_buffer(state)
-        if not self._core.retro_serialize(place, size):
-            raise EmulatorError(f"the core {self.info.name} {self.info.version} failed to save its state")
-        return bytes(state)
+        return bytes(state) if self._core.retro_serialize(place, size) else None
 
     def load(self, state: bytes) -> None:
         """Put the core into a state of its own making; it is checked by the core only, which is not much."""

@@ -42,6 +42,11 @@ def with_pinned_clock(state: bytes, system: str) -> bytes:
     return state[:at] + CLOCK_RECORD.pack(COUNTS_FRAMES, 0, START_MS) + state[at + CLOCK_RECORD.size :]
 
 
+def end_of(state: bytes, system: str) -> int:
+    """Where the last record ends: what lies behind it is not the state's. All of it, if there is no table."""
+    return max((place + size for _, size, place in _records(state, system)), default=len(state))
+
+
 def first_sprite_byte(state: bytes) -> int:
     """The first byte of the memory for sprites in a state of a GBA; 0 if the state is too short to be one."""
     return state[GBA_SPRITES_AT] if len(state) > GBA_SPRITES_AT else 0

@@ -30,7 +30,7 @@ class Keeper:
         # mGBA's states say themselves what is in them.
         state = game.save() if game.info.name == MGBA else b""
         has_cartridge = bool(game.memory(api.MEMORY_SAVE_RAM)[1])
-        self._system = system
+        self._system, self._mgba_bytes = system, len(state)
         self.cartridge_in_state = mgba_state.holds_cartridge(state, system) if has_cartridge else None
         self.clock_pinned = mgba_state.clock_at(state, system) is not None if system in MAY_HAVE_CLOCK else None
         sprites = (entry.pointer for entry in game.frontend.descriptors if entry.start == GBA_SPRITES)
@@ -38,10 +38,24 @@ class Keeper:
 
     def save(self, game: Game) -> tuple[bytes, bytes]:
         """The core's state, and the cartridge's save memory where that state lacks it."""
+        core = self._core_state(game)
         if self.cartridge_in_state:
-            return game.save(), b""
+            return core, b""
         address, size = game.memory(api.MEMORY_SAVE_RAM)
-        return game.save(), ctypes.string_at(address, size)
+        return core, ctypes.string_at(address, size)
+
+    def _core_state(self, game: Game) -> bytes:
+        """The core's state, of whatever size it has now.
+
+        To tell that size mGBA saves in vain, which takes as long as saving. So it gets the room of the last time: it
+        refuses less than it needs, and where it needs less the state says itself where it ends.
+        """
+        if not self._mgba_bytes:
+            return game.save()
+        state = game.try_save(self._mgba_bytes)
+        state = game.save() if state is None else state[: mgba_state.end_of(state, self._system)]
+        self._mgba_bytes = len(state)
+        return state
 
     def load(self, game: Game, core: bytes, cartridge: bytes) -> None:
         """Bring back what ``save`` gave; a clock that shows the host's time is pinned.
