@@ -20,11 +20,11 @@ IN_PYTHON = {
     **{f"ATTENTION_{name}": getattr(Attention, name) for name in ("MAIL", "ENDED", "FAULT")},
     **{mode.name: int(mode) for mode in Autoreset},
     **{name: value for name, value in vars(control).items() if name.isupper()},
-    **{name: value for name, value in vars(loop).items() if name.startswith("OBS_")},
+    **{name: value for name, value in vars(loop).items() if name.startswith(("LEAF_", "MAX_"))},
     **{name: value for module in (replay, digest) for name, value in vars(module).items() if name.endswith("_BIT")},
     **{name: getattr(notes, name) for name in ("STEP", "AUTORESET")},
 }
-ONLY_IN_C = {"MAX_BUFFERS", "MAX_DIMS", "OBS_PYTHON", "ALWAYS_FULL_BYTES", "SAMPLES", "BLOCK_WORDS"}
+ONLY_IN_C = {"MAX_BUFFERS", "ALWAYS_FULL_BYTES", "SAMPLES", "BLOCK_WORDS"}
 
 
 def named_in_c():

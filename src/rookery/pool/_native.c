@@ -258,6 +258,50 @@ static PyObject *copies(PyObject *module, PyObject *arrays) {
     return out;
 }
 
+static PyObject *rows_of(PyArrayObject *from, const int64_t *slots, npy_intp count) {
+    if (!PyArray_IS_C_CONTIGUOUS(from) || PyArray_NDIM(from) < 1) {
+        PyErr_SetString(PyExc_TypeError, "rows must lie one after the other");
+        return NULL;
+    }
+    npy_intp dims[NPY_MAXDIMS], there = PyArray_DIM(from, 0);
+    memcpy(dims, PyArray_DIMS(from), (size_t)PyArray_NDIM(from) * sizeof *dims);
+    dims[0] = count;
+    PyArray_Descr *kind = PyArray_DESCR(from);
+    Py_INCREF(kind);                                      /* PyArray_Empty takes it */
+    PyObject *out = PyArray_Empty(PyArray_NDIM(from), dims, kind, 0);
+    if (!out) return NULL;
+    size_t bytes = there ? (size_t)PyArray_NBYTES(from) / (size_t)there : 0;
+    char *to = PyArray_BYTES((PyArrayObject *)out);
+    for (npy_intp i = 0; i < count; i++, to += bytes) {
+        if (slots[i] < 0 || slots[i] >= there) {
+            PyErr_Format(PyExc_IndexError, "slot %lld of %lld", (long long)slots[i], (long long)there);
+            Py_DECREF(out);
+            return NULL;
+        }
+        memcpy(to, PyArray_BYTES(from) + (size_t)slots[i] * bytes, bytes);
+    }
+    return out;
+}
+
+/* picks(slots, arrays) -> a tuple of fresh copies of these slots' rows. */
+static PyObject *picks(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 2 || !PyTuple_Check(args[1])) { PyErr_SetString(PyExc_TypeError, "picks(slots, tuple of arrays)"); return NULL; }
+    PyArrayObject *slots = (PyArrayObject *)PyArray_ContiguousFromAny(args[0], NPY_INT64, 1, 1);
+    if (!slots) return NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(args[1]);
+    PyObject *out = PyTuple_New(count);
+    for (Py_ssize_t i = 0; out && i < count; i++) {
+        PyObject *array = PyTuple_GET_ITEM(args[1], i);
+        PyObject *rows = NULL;
+        if (PyArray_Check(array)) rows = rows_of((PyArrayObject *)array, PyArray_DATA(slots), PyArray_SIZE(slots));
+        else PyErr_SetString(PyExc_TypeError, "rows must be arrays");
+        if (!rows) { Py_CLEAR(out); break; }
+        PyTuple_SET_ITEM(out, i, rows);
+    }
+    Py_DECREF(slots);
+    return out;
+}
+
 /* ended(terminated, truncated, returns, lengths, times) -> (slots, returns, lengths, times) of the slots that ended. */
 static PyObject *ended(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     for (Py_ssize_t i = 0; i < nargs; i++)
@@ -281,6 +325,7 @@ static PyObject *ended(PyObject *module, PyObject *const *args, Py_ssize_t nargs
 
 static PyMethodDef functions[] = {
     {"copies", copies, METH_O, "Fresh copies of a tuple of arrays."},
+    {"picks", (PyCFunction)(void *)picks, METH_FASTCALL, "Fresh copies of some rows of a tuple of arrays."},
     {"ended", (PyCFunction)(void *)ended, METH_FASTCALL, "Which slots ended, with what is known of their episodes."},
     {NULL, NULL, 0, NULL}};
 

@@ -47,20 +47,22 @@ class Gatherer:
         leaf = data.observation
         self._plain = arrays[f"obs:{leaf.name}"] if isinstance(leaf, Leaf) and leaf.dtype else None
         self._kept_objects: dict[int, Mapping[str, Any]] = {}
-        # The common batch natively: its four arrays and the mask of ones copied in one call.
-        native = native_module("rookery.pool._native") if copy and self._plain is not None else None
+        # Common batches natively: the observation's arrays, the other three and the mask of ones copied in one call.
+        found = list(leaves(data.observation))
+        parts = tuple(arrays[f"obs:{leaf.name}"] for leaf in found if leaf.dtype)
+        native = native_module("rookery.pool._native") if copy and len(parts) == len(found) else None
         self._native: Any = native
-        self._common = (self._plain, control.reward, control.terminated, control.truncated, self._all_valid)
+        self._common = (*parts, control.reward, control.terminated, control.truncated, self._all_valid)
         self._records = (control.episode_return, control.episode_length, control.episode_time_s)
 
     def everybody(self, attention: int) -> Batch:
         """Every slot, none of them masked: the common case."""
         if self._native is not None and not attention & Attention.MAIL:
-            obs, reward, terminated, truncated, valid = self._native.copies(self._common)
+            *parts, reward, terminated, truncated, valid = self._native.copies(self._common)
             episodes = NO_EPISODES
             if attention & Attention.ENDED:
                 episodes = Episodes(*self._native.ended(terminated, truncated, *self._records))
-            return Batch(obs, reward, terminated, truncated, valid, self.all_slots, {}, episodes)
+            return Batch(self._joined(parts), reward, terminated, truncated, valid, self.all_slots, {}, episodes)
         control, slots, valid = self._control, self.all_slots, self._all_valid.copy()
         letters = self._letters(slots, None) if attention & Attention.MAIL else {}
         obs = self._observe(EVERYBODY, slots, letters)
@@ -73,6 +75,11 @@ class Gatherer:
 
     def some(self, slots: Slots, attention: int) -> Batch:
         """These slots, none of them masked: the common case of first-ready batches."""
+        if self._native is not None and not attention & Attention.MAIL:
+            *parts, reward, terminated, truncated, valid = self._native.picks(slots, self._common)
+            ended = attention & Attention.ENDED
+            episodes = self._episodes(slots, terminated | truncated) if ended else NO_EPISODES
+            return Batch(self._joined(parts), reward, terminated, truncated, valid, slots, {}, episodes)
         control, valid = self._control, np.ones(len(slots), np.bool_)
         letters = self._letters(slots, None) if attention & Attention.MAIL else {}
         obs = self._observe(slots, slots, letters)
@@ -80,6 +87,13 @@ class Gatherer:
         infos = self._infos(slots, letters, {}, valid) if attention & Attention.MAIL else {}
         episodes = self._episodes(slots, terminated | truncated) if attention & Attention.ENDED else NO_EPISODES
         return Batch(obs, reward, terminated, truncated, valid, slots, infos, episodes)
+
+    def _joined(self, parts: list[Any]) -> Any:
+        """An observation's arrays in the structure of its space."""
+        if self._plain is not None:
+            return parts[0]
+        rest = iter(parts)
+        return assemble(self._data.observation, lambda leaf: next(rest))
 
     def careful(self, slots: Slots, attention: int, masked: Mask, silent: Mask, faults: Mapping[int, Fault]) -> Batch:
         """These slots, some of them perhaps masked.

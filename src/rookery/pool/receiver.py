@@ -86,7 +86,7 @@ class Receiver:
         self._turn = (groups[-1] + 1) % self._all_groups
         if need == self._all_groups:
             groups.sort()
-        slots = self._single[groups] if self._single is not None else self._concatenated(groups)
+        slots = self._single.take(groups) if self._single is not None else self._concatenated(groups)
         self.last_slots, self.last_groups = slots, groups
         if attention & ~ORDINARY:
             attention = self._looked_closer(slots, groups, attention)

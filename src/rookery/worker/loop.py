@@ -25,7 +25,7 @@ from rookery.worker.stamp import Stamp
 
 LEAF_ARRAY, LEAF_INT = 1, 2
 
-MOST_LEAVES, MOST_DIMS = 32, 8
+MAX_LEAVES, MAX_DIMS = 32, 8
 
 FAST_TYPES = "?bBhHiIlLqQfd"
 """Type characters the native loop copies and checks itself; half and long double go through Python."""
@@ -113,12 +113,12 @@ def _fast_observation(data: DataSpec, arrays: Mapping[str, npt.NDArray[Any]], ch
     """What the native loop needs to write rows itself; nothing where a part travels by mail or bounds are checked."""
     found = list(_ways(data.observation))
     told = [_fast_leaf(leaf, way, arrays[f"obs:{leaf.name}"]) for leaf, way in found if leaf.dtype]
-    is_fast = len(told) == len(found) <= MOST_LEAVES and check != "bounds"
+    is_fast = len(told) == len(found) <= MAX_LEAVES and check != "bounds"
     return told if is_fast and all(told) else []
 
 
 def _fast_leaf(leaf: Leaf, way: Way, array: npt.NDArray[Any]) -> Any:
-    if not array.dtype.isnative or array.dtype.char not in FAST_TYPES or len(leaf.shape) > MOST_DIMS:
+    if not array.dtype.isnative or array.dtype.char not in FAST_TYPES or len(leaf.shape) > MAX_DIMS:
         return None
     kind = LEAF_INT if leaf.is_scalar_int and array.dtype == np.int64 else LEAF_ARRAY
     return array, array.dtype.num, kind, leaf.shape, way
