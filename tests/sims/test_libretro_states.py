@@ -66,7 +66,9 @@ def test_the_size_of_a_state_may_change(new_mgba, machine):
     first = play(emulator, 1)
     late = emulator.save()
     assert len(early.core) != len(late.core)
+    assert len(late.core) == emulator._game._core.retro_serialize_size()
     emulator.load(early)
+    assert len(emulator.save().core) == emulator._game._core.retro_serialize_size()
     assert play(emulator, 1) == first
     assert emulator.save() == late
 
