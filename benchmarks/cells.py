@@ -60,6 +60,7 @@ ROOKERY = Entry("rookery", "rookery", "Rookery Pool")
 STREAM = Entry("rookery", "rookery", "Rookery Pool, first reset seeded as the others do", {"seed_episodes": False})
 SEEDED = Entry("rookery_seeded", "rookery", "Rookery Pool, every episode seeded (default)")
 TWO_WORKERS = Entry("rookery_two", "rookery", "Rookery Pool, two workers", {"workers": 2})
+LOCKSTEP = Entry("lockstep", "lockstep", "no system: two bare loops that wait for each other")
 ROOKERY_VECTOR = Entry("rookery_vector", "rookery_vector", "Rookery VectorEnv")
 GYM_ASYNC = Entry("gymnasium_async", "gymnasium_async", "Gymnasium AsyncVectorEnv")
 GYM_SYNC = Entry("gymnasium_sync", "gymnasium_sync", "Gymnasium SyncVectorEnv")
@@ -90,16 +91,16 @@ def envpool_first(batch: int) -> Entry:
 CELLS = (
     Cell(
         "cartpole", 8,
-        (STREAM, SEEDED, ROOKERY_VECTOR, GYM_ASYNC, GYM_SYNC, SB3_DUMMY, SB3_SUBPROC, TIANSHOU, ENVPOOL),
+        (LOCKSTEP, STREAM, SEEDED, ROOKERY_VECTOR, GYM_ASYNC, GYM_SYNC, SB3_DUMMY, SB3_SUBPROC, TIANSHOU, ENVPOOL),
         limit="cartpole", quick=True,
     ),
-    Cell("cartpole", 32, (STREAM, SEEDED, GYM_ASYNC, GYM_SYNC, ENVPOOL), limit="cartpole"),
+    Cell("cartpole", 32, (LOCKSTEP, STREAM, SEEDED, GYM_ASYNC, GYM_SYNC, ENVPOOL), limit="cartpole"),
     Cell(
-        "cartpole", 128, (STREAM, SEEDED, GYM_ASYNC, GYM_SYNC, SB3_DUMMY, ENVPOOL, envpool_first(64)),
+        "cartpole", 128, (LOCKSTEP, STREAM, SEEDED, GYM_ASYNC, GYM_SYNC, SB3_DUMMY, ENVPOOL, envpool_first(64)),
         limit="cartpole",
     ),
     Cell(
-        "burn", 8, (ROOKERY, first_ready(8, 2), GYM_ASYNC, SB3_SUBPROC, TIANSHOU, tianshou_first(4)),
+        "burn", 8, (LOCKSTEP, ROOKERY, first_ready(8, 2), GYM_ASYNC, SB3_SUBPROC, TIANSHOU, tianshou_first(4)),
         limit="burn", quick=True,
     ),
     Cell("tail", 8, (ROOKERY, first_ready(8, 4), GYM_ASYNC, TIANSHOU, tianshou_first(4)), limit="burn", stretch=1.5),
@@ -107,6 +108,6 @@ CELLS = (
     Cell("null4", 8, (ROOKERY, GYM_ASYNC, GYM_SYNC, SB3_DUMMY), limit="null4", quick=True),
     Cell("null4", 128, (ROOKERY, GYM_ASYNC, GYM_SYNC), limit="null4"),
     Cell("null84", 8, (ROOKERY, GYM_ASYNC, GYM_SYNC), limit="null84"),
-    Cell("errand", 8, (ROOKERY, TWO_WORKERS, first_ready(8, 4), GYM_ASYNC, SB3_SUBPROC), limit="errand"),
+    Cell("errand", 8, (LOCKSTEP, ROOKERY, TWO_WORKERS, first_ready(8, 4), GYM_ASYNC, SB3_SUBPROC), limit="errand"),
     Cell("pong", 8, (ROOKERY, GYM_ASYNC, SB3_SUBPROC, TIANSHOU, ENVPOOL), limit="pong"),
 )  # fmt: skip

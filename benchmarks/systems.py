@@ -257,8 +257,15 @@ def _sb3_subproc(workload: str, num_envs: int) -> System:
     return StableBaselines(workload, num_envs, SubprocVecEnv([Factory(workload)] * num_envs))
 
 
+def _lockstep(workload: str, num_envs: int) -> System:
+    from lockstep import Lockstep
+
+    return Lockstep(workload, num_envs)
+
+
 OPENERS: dict[str, Callable[..., System]] = {
     "bare": Bare,
+    "lockstep": _lockstep,
     "rookery": Rookery,
     "rookery_vector": _rookery_vector,
     "gymnasium_async": _gymnasium_async,
