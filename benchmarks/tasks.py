@@ -1,7 +1,8 @@
 """What is learned: which game, for how long, with which settings. Pure data, the same for every system.
 
-Settings of CartPole and LunarLander are those of rl-baselines3-zoo, tuned there for Stable-Baselines3 (but for the clip
-range, which stays as it is here): what is good for the peer is what both get.
+Settings of CartPole are those of rl-baselines3-zoo, tuned there for Stable-Baselines3 (but for the clip range, which
+stays as it is here): what is good for the peer is what both get. With its settings of LunarLander either system hovers
+at a mean return of about 145 on most seeds; those here were the better of two that were tried, with Rookery.
 """
 
 from __future__ import annotations
@@ -69,8 +70,11 @@ TASKS = (
         ),
     ),
     Task(
-        "lunarlander", "LunarLander-v3", "LunarLander-v3", 1_000_000, 3, 200.0,
-        settings=Settings(n_envs=16, n_steps=1024, batch=64, learning_rate=3e-4, gamma=0.999, gae_lambda=0.98),
+        "lunarlander", "LunarLander-v3", "LunarLander-v3", 600_000, 3, 200.0,
+        settings=Settings(
+            n_steps=512, batch=128, epochs=10, learning_rate=5e-4, anneal=True, gamma=0.995, gae_lambda=0.97,
+            entropy=0.005,
+        ),
         is_slow=True,
     ),
     Task(
