@@ -30,11 +30,16 @@ from rookery.spec.options import PoolOptions
 
 
 class ShortWay(NamedTuple):
-    """A whole step in one native call, and what it takes notes with; each is None where there is none."""
+    """Native calls that do much at once, and what they take notes with; each is None where there is none.
 
-    exchange: Any
-    hold_notes: Any
-    note_held: Any
+    ``exchange`` is a whole step of everybody, ``send_some`` sends a first-ready batch back.
+    """
+
+    exchange: Any = None
+    hold_notes: Any = None
+    note_held: Any = None
+    send_some: Any = None
+    note: Any = None
 
 
 @dataclass(frozen=True)
@@ -76,9 +81,10 @@ def _open(journal: Journal, start: Start, heals: bool, autoreset: Autoreset) -> 
 
 def _short_way(start: Start, journal: Journal, autoreset: Autoreset, clock: Clock) -> ShortWay:
     # The native exchange reads the machine's own clock, and needs actions that are rows of one array.
-    can = isinstance(clock, SystemClock) and start.writer.plain is not None
-    can = can and start.plan.is_synchronous and autoreset is not Autoreset.DISABLED
-    exchange = getattr(start.caller, "exchange_all", None) if can else None
-    if journal.notes is None:
-        return ShortWay(exchange, None, None)
-    return ShortWay(exchange, journal.notes.hold_all, journal.notes.note_held)
+    can = isinstance(clock, SystemClock) and start.writer.plain is not None and autoreset is not Autoreset.DISABLED
+    name = "exchange_all" if start.plan.is_synchronous else "send_some"
+    call = getattr(start.caller, name, None) if can else None
+    notes = journal.notes
+    if start.plan.is_synchronous:
+        return ShortWay(exchange=call, hold_notes=notes and notes.hold_all, note_held=notes and notes.note_held)
+    return ShortWay(send_some=call, note=notes and notes.note)

@@ -77,8 +77,11 @@ class Gatherer:
         """These slots, none of them masked: the common case of first-ready batches."""
         if self._native is not None and not attention & Attention.MAIL:
             *parts, reward, terminated, truncated, valid = self._native.picks(slots, self._common)
-            ended = attention & Attention.ENDED
-            episodes = self._episodes(slots, terminated | truncated) if ended else NO_EPISODES
+            episodes = NO_EPISODES
+            if attention & Attention.ENDED:
+                records = self._native.picks(slots, self._records)
+                rows, *counted = self._native.ended(terminated, truncated, *records)
+                episodes = Episodes(slots[rows], *counted)
             return Batch(self._joined(parts), reward, terminated, truncated, valid, slots, {}, episodes)
         control, valid = self._control, np.ones(len(slots), np.bool_)
         letters = self._letters(slots, None) if attention & Attention.MAIL else {}

@@ -80,7 +80,7 @@ class Pool:
         self._healer, self._minder, self._desk = parts.healer, parts.minder, parts.minder.desk
         self._asker, self._receiver, self._calling = parts.asker, parts.receiver, parts.calling
         self._states, self._registrar = parts.states, parts.registrar
-        self._swift, self._hold_notes, self._note_held = parts.short_way
+        self._short_way = parts.short_way
         autoreset = Autoreset.parse(self.options.autoreset)
         self._disabled = autoreset is Autoreset.DISABLED
         self._rules = (autoreset.name.lower(), self.options.seed_episodes)
@@ -121,6 +121,8 @@ class Pool:
         """Give actions to all slots, or to ``slots`` (row by row); returns at once."""
         if self._closed or not self._begun:
             self._refuse()
+        if slots is self._receiver.last_slots and self._sent_back(actions):
+            return
         chosen, groups = self._whom(slots)
         if self._disabled:
             self._refuse_finished(self._gather.all_slots if chosen is None else chosen)
@@ -141,6 +143,14 @@ class Pool:
             self._minder.sent_ns[groups] = self._clock.now_ns()
             self._caller.post(groups)
 
+    def _sent_back(self, actions: Any) -> bool:
+        """Send the last batch back as it came, in one native call; False where something is wrong or not plain."""
+        way, receiver = self._short_way, self._receiver
+        if way.send_some is None or self._minder.careful:
+            return False
+        rows, sent_ns = self._writer.plain, self._minder.sent_ns
+        return bool(way.send_some(actions, rows, receiver.last_slots, receiver.last_groups, way.note, sent_ns))
+
     def recv(self) -> Batch:
         """Wait for the first ``batch_size`` slots that are ready and return their rows."""
         if self._closed:
@@ -154,13 +164,14 @@ class Pool:
 
     def step(self, actions: Any) -> Batch:
         """``send`` then ``recv``; in one native call where nothing is wrong and the actions are plain rows."""
-        if self._swift is not None and self._begun and not self._closed and not self._minder.careful:
+        way = self._short_way
+        if way.exchange is not None and self._begun and not self._closed and not self._minder.careful:
             minder = self._minder
-            attention = self._swift(
+            attention = way.exchange(
                 actions,
                 self._writer.plain,
-                self._hold_notes,
-                self._note_held,
+                way.hold_notes,
+                way.note_held,
                 minder.sent_ns,
                 TICK_NS,
                 minder.next_tick,

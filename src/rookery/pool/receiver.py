@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rookery.clock import Clock
+from rookery.clock import Clock, SystemClock
 from rookery.errors import UsageError
 from rookery.pool.asker import Asker
 from rookery.pool.batch import Batch
@@ -48,28 +48,39 @@ class Receiver:
         self._batch_groups = self._all_groups
         if not plan.is_synchronous:
             self._batch_groups = plan.batch_size // len(plan.group_slots[0])
-        # Groups of one slot, the usual case of first-ready batches, need no concatenation.
-        alone = all(len(slots) == 1 for slots in plan.group_slots)
-        self._single = np.concatenate(plan.group_rows) if alone else None
+        # Groups of one size, the usual case, need no concatenation.
+        is_even = len({len(slots) for slots in plan.group_slots}) == 1
+        self._even = np.stack(plan.group_rows) if is_even else None
+        # The native exchange reads the machine's own clock.
+        self._recv_some = getattr(caller, "recv_some", None) if isinstance(clock, SystemClock) else None
         self._turn, self._mended, self._carried = 0, False, Attention.NONE
         self.last_slots = np.zeros(0, np.int64)
         self.last_groups: list[int] = []
 
     def recv(self) -> Batch:
         """Wait for the first slots that are ready and return their rows."""
-        caller = self._caller
-        need = min(self._batch_groups, caller.inflight_count)
+        need = min(self._batch_groups, self._caller.inflight_count)
         if not need:
             raise UsageError("nothing is under way: call send() (or reset()) before recv()")
-        while True:
-            self._await(need)
-            if need == self._all_groups and not self._desk.troubled and not self._mended:
-                batch = self.everybody(caller.collect_all())
-            else:
-                groups, attention = caller.collect(need, self._turn)
-                batch = self._some(groups, need, attention | self._carried)
-            if batch is not None:
-                return batch
+        batch = self._recv_swiftly(need) if need < self._all_groups else None
+        while batch is None:
+            batch = self._recv_once(need)
+        return batch
+
+    def _recv_swiftly(self, need: int) -> Batch | None:
+        """A batch of some groups in one native call; None while anything is wrong, or about to be looked after."""
+        if self._recv_some is None or self._minder.careful or self._mended:
+            return None
+        found = self._recv_some(need, self._turn, TICK_NS, self._minder.next_tick)
+        return None if found is None else self._some(found[0], need, found[1])
+
+    def _recv_once(self, need: int) -> Batch | None:
+        """The rows of those who are ready; None if some slot was asked again."""
+        self._await(need)
+        if need == self._all_groups and not self._desk.troubled and not self._mended:
+            return self.everybody(self._caller.collect_all())
+        groups, attention = self._caller.collect(need, self._turn)
+        return self._some(groups, need, attention | self._carried)
 
     def everybody(self, attention: int) -> Batch | None:
         """Every group has answered: their batch, or None if some slot was asked again."""
@@ -86,7 +97,7 @@ class Receiver:
         self._turn = (groups[-1] + 1) % self._all_groups
         if need == self._all_groups:
             groups.sort()
-        slots = self._single.take(groups) if self._single is not None else self._concatenated(groups)
+        slots = self._even.take(groups, axis=0).ravel() if self._even is not None else self._concatenated(groups)
         self.last_slots, self.last_groups = slots, groups
         if attention & ~ORDINARY:
             attention = self._looked_closer(slots, groups, attention)

@@ -274,6 +274,76 @@ static PyObject *Caller_exchange_all(Caller *self, PyObject *const *args, Py_ssi
     return Caller_collect_all(self, NULL);
 }
 
+/* Rows of a batch that is sent back as it came: one row of actions per slot, one slot after the other. */
+static int are_rows_of(PyObject *object, PyArrayObject *rows, Py_ssize_t count) {
+    if (!PyArray_CheckExact(object)) return 0;
+    PyArrayObject *array = (PyArrayObject *)object;
+    if (PyArray_TYPE(array) != PyArray_TYPE(rows) || PyArray_NDIM(array) != PyArray_NDIM(rows)) return 0;
+    if (PyArray_NDIM(array) < 1 || PyArray_DIM(array, 0) != count) return 0;
+    for (int i = 1; i < PyArray_NDIM(array); i++)
+        if (PyArray_DIM(array, i) != PyArray_DIM(rows, i)) return 0;
+    return PyArray_IS_C_CONTIGUOUS(array) && PyArray_ISNOTSWAPPED(array) && PyArray_IS_C_CONTIGUOUS(rows) && PyArray_ISNOTSWAPPED(rows);
+}
+
+static int are_idle(Caller *self, PyObject *groups) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(groups); i++) {
+        Py_ssize_t g = PyLong_AsSsize_t(PyList_GET_ITEM(groups, i));
+        if (!valid_group(self, g)) return -1;
+        if (self->inflight[g]) return 0;
+    }
+    return 1;
+}
+
+/* send_some(actions, rows, slots, groups, note, sent_ns) -> whether it was sent: a batch goes back to whole groups, with
+ * actions that are plainly rows; ``note`` (or None) is told the slots before anything is asked. */
+static PyObject *Caller_send_some(Caller *self, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 6 || !PyArray_Check(args[1]) || !PyArray_Check(args[2]) || !PyList_Check(args[3]) || !PyArray_Check(args[5])) {
+        PyErr_SetString(PyExc_TypeError, "send_some(actions, rows, slots, groups, note, sent_ns)");
+        return NULL;
+    }
+    PyArrayObject *rows = (PyArrayObject *)args[1], *slots = (PyArrayObject *)args[2], *sent = (PyArrayObject *)args[5];
+    Py_ssize_t count = PyArray_SIZE(slots), there = PyArray_NDIM(rows) ? PyArray_DIM(rows, 0) : 0;
+    if (PyArray_TYPE(slots) != NPY_INT64 || !PyArray_IS_C_CONTIGUOUS(slots) || !are_rows_of(args[0], rows, count)) Py_RETURN_FALSE;
+    int idle = are_idle(self, args[3]);
+    if (idle <= 0) return idle < 0 ? NULL : Py_NewRef(Py_False);
+    const int64_t *which = PyArray_DATA(slots);
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (which[i] < 0 || which[i] >= there) Py_RETURN_FALSE;
+    size_t bytes = (size_t)PyArray_NBYTES(rows) / (size_t)(there ? there : 1);
+    const char *from = PyArray_BYTES((PyArrayObject *)args[0]);
+    for (Py_ssize_t i = 0; i < count; i++, from += bytes) memcpy(PyArray_BYTES(rows) + (size_t)which[i] * bytes, from, bytes);
+    if (args[4] != Py_None) {
+        PyObject *done = PyObject_CallOneArg(args[4], args[2]);
+        if (!done) return NULL;
+        Py_DECREF(done);
+    }
+    int64_t now = (int64_t)monotonic_ns(), *times = PyArray_DATA(sent);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[3]); i++) {
+        Py_ssize_t g = PyLong_AsSsize_t(PyList_GET_ITEM(args[3], i));
+        if (g < PyArray_SIZE(sent)) times[g] = now;
+    }
+    PyObject *posted = Caller_post(self, args[3]);
+    if (!posted) return NULL;
+    Py_DECREF(posted);
+    Py_RETURN_TRUE;
+}
+
+/* recv_some(need, start, timeout_ns, until_ns) -> what collect() gives, once so many groups are ready; None if they are
+ * not in time, or if it is time to look after the workers (nothing is handed out: go on with wait and collect). */
+static PyObject *Caller_recv_some(Caller *self, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 4) { PyErr_SetString(PyExc_TypeError, "recv_some(need, start, timeout_ns, until_ns)"); return NULL; }
+    Py_ssize_t need = PyLong_AsSsize_t(args[0]);
+    int64_t timeout_ns = PyLong_AsLongLong(args[2]), until_ns = PyLong_AsLongLong(args[3]);
+    if (PyErr_Occurred()) return NULL;
+    Py_ssize_t ready;
+    Py_BEGIN_ALLOW_THREADS
+    ready = wait_ready(self, need, timeout_ns);
+    Py_END_ALLOW_THREADS
+    if (PyErr_CheckSignals()) return NULL;
+    if (ready < need || (int64_t)monotonic_ns() >= until_ns) Py_RETURN_NONE;
+    return Caller_collect(self, args, 2);
+}
+
 static PyObject *Caller_is_inflight(Caller *self, PyObject *arg) {
     Py_ssize_t g = PyLong_AsSsize_t(arg);
     if (!valid_group(self, g)) return NULL;
@@ -316,6 +386,8 @@ static PyMethodDef Caller_methods[] = {
     {"collect_all", (PyCFunction)Caller_collect_all, METH_NOARGS, "Hand out every group; returns attention bits."},
     {"exchange_all", (PyCFunction)(void *)Caller_exchange_all, METH_FASTCALL, "Send, wait and collect everything."},
     {"collect", (PyCFunction)(void *)Caller_collect, METH_FASTCALL, "Hand out ready groups, looking round from start."},
+    {"send_some", (PyCFunction)(void *)Caller_send_some, METH_FASTCALL, "Send a batch back to its groups."},
+    {"recv_some", (PyCFunction)(void *)Caller_recv_some, METH_FASTCALL, "Wait for ready groups and hand them out."},
     {"is_inflight", (PyCFunction)Caller_is_inflight, METH_O, "Whether a group was asked and not handed out."},
     {"is_open", (PyCFunction)Caller_is_open, METH_O, "Whether a group still waits for its worker."},
     {"ring", (PyCFunction)Caller_ring, METH_O, "Wake one worker whether or not it says it sleeps."},
