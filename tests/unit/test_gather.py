@@ -232,3 +232,20 @@ def test_a_torn_row_becomes_zeros_and_its_neighbours_stay(slab):
     slab.gatherer.blank(1)
     assert slab.gatherer.everybody(Attention.NONE).obs.tolist() == [[0, 0], [0, 0], [2, 2]]
     assert not slab.control.torn[1]
+
+
+@pytest.mark.parametrize("twin", ["1", "0"])
+def test_some_rows_of_a_nested_observation_are_those_slots_and_may_be_kept(monkeypatch, slab_of, twin):
+    monkeypatch.setenv("ROOKERY_NATIVE", twin)
+    nested = spaces.Dict(
+        {"picture": spaces.Box(0, 9, (2, 2), np.uint8), "more": spaces.Tuple([spaces.Discrete(9), BOX])}
+    )
+    slab = slab_of(nested)
+    slab.control.episode_return[:] = [10, 20, 30]
+    batch = slab.gatherer.some(np.array([2, 0]), Attention.ENDED)
+    for array in slab.arrays.values():
+        array[...] = 0
+    assert batch.obs["picture"].tolist() == [[[2, 2], [2, 2]], [[0, 0], [0, 0]]]
+    assert [part.tolist() for part in batch.obs["more"]] == [[2, 0], [[2.0, 2.0], [0.0, 0.0]]]
+    assert (batch.reward.tolist(), batch.valid.tolist()) == ([3.0, 1.0], [True, True])
+    assert (batch.episodes.slots.tolist(), batch.episodes.returns.tolist()) == ([2], [30.0])

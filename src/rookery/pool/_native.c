@@ -259,7 +259,7 @@ static PyObject *copies(PyObject *module, PyObject *arrays) {
 }
 
 static PyObject *rows_of(PyArrayObject *from, const int64_t *slots, npy_intp count) {
-    if (!PyArray_IS_C_CONTIGUOUS(from) || PyArray_NDIM(from) < 1) {
+    if (!PyArray_IS_C_CONTIGUOUS(from) || PyArray_NDIM(from) < 1 || PyArray_NDIM(from) > NPY_MAXDIMS) {
         PyErr_SetString(PyExc_TypeError, "rows must lie one after the other");
         return NULL;
     }
