@@ -348,3 +348,43 @@ def test_notes_taken_while_workers_work_are_those_from_before(desk):
     desk.journal.notes.note_held()
     order = desk.journal.order(0, is_open=True)
     assert (desk.actions_of(order), digests_of(order)) == ([3], [100, 101])
+
+
+@pytest.mark.parametrize("next_step", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_whoever_looks_at_whatever_moment_finds_every_action(tmp_path, monkeypatch, twin, next_step, seed):
+    """Batches of all and of some, noted before or while workers work, ends of episodes, looks in between."""
+    slots = 5
+    desk, draw = Desk(tmp_path, monkeypatch, twin, slots=slots, next_step=next_step), np.random.default_rng(seed)
+    for slot in range(slots):
+        desk.begin(slot, 7 + slot)
+    done, numbers = [[] for _ in range(slots)], iter(range(1000, 10**6))
+    seen = [[100] for _ in range(slots)]
+
+    def answer(slot, action):
+        digest = next(numbers)
+        if next_step and desk.control.ended[slot]:
+            desk.answer_reset(slot, digest)
+            done[slot], seen[slot] = [], [digest]
+            return
+        done[slot].append(action)
+        seen[slot].append(digest)
+        desk.answer(slot, over=next_step and draw.random() < 0.01)
+        desk.control.digest[slot] = digest
+
+    for _ in range(600):
+        kind = draw.choice(["all", "held", "some", "look"], p=[0.2, 0.72, 0.04, 0.04])
+        actions = draw.integers(0, 4, slots)
+        chosen = np.sort(draw.choice(slots, 2, replace=False)) if kind == "some" else np.arange(slots)
+        desk.lone[chosen] = actions[chosen]
+        notes = desk.journal.notes
+        if kind == "look":
+            slot = int(draw.integers(slots))
+            order = desk.journal.order(slot, is_open=False)
+            assert (desk.actions_of(order), digests_of(order)) == (done[slot], seen[slot])
+            continue
+        {"all": notes.note_all, "held": notes.hold_all, "some": lambda: notes.note(chosen)}[kind]()  # noqa: B023
+        for slot in chosen.tolist():
+            answer(slot, int(actions[slot]))
+        if kind == "held":
+            notes.note_held()
