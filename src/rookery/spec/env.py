@@ -19,8 +19,14 @@ from rookery.errors import ConfigError
 _GYM_ID = re.compile(r"^(?:(?P<module>[\w.]+):)?(?P<id>(?:[\w.-]+/)?[\w.:-]+-v\d+)$")
 _FACTORY = re.compile(r"^(?P<module>[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)$")
 
+_FORKED_SAFELY = ("ale_py",)
+"""Modules named by ids that start no threads and hold no devices when they are imported."""
+
 OUR_GAMES = "rookery/"
 """What the ids of the package's own games begin with; they are registered where one is made."""
+
+OUR_MODULES = ("rookery.sims.env", "cv2")
+"""What those need."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +64,13 @@ class EnvSpec:
 
     @property
     def preload(self) -> tuple[str, ...]:
-        """Modules to import once, before workers are forked: what our own games need, so that one is back sooner."""
+        """Modules to import once, before workers are forked: what known games need, so that one is back sooner."""
         match = _GYM_ID.match(self.env) if isinstance(self.env, str) else None
-        if match is None or not match["id"].startswith(OUR_GAMES):
+        if match is None:
             return ()
-        return ("rookery.sims.env", *(["cv2"] if importlib.util.find_spec("cv2") else []))
+        is_ours = match["id"].startswith(OUR_GAMES)
+        wanted = OUR_MODULES if is_ours else [name for name in _FORKED_SAFELY if name == match["module"]]
+        return tuple(name for name in wanted if importlib.util.find_spec(name))
 
     def load(self) -> Callable[[], Any]:
         """Import what is needed and return a constructor. Runs in the worker only."""
