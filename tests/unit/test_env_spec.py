@@ -105,7 +105,7 @@ def test_named_modules_are_imported_first(monkeypatch, tmp_path):
     assert sys.modules.pop("rookery_test_first", None) is not None
 
 
-def test_only_our_own_games_have_modules_to_preload():
+def test_only_known_games_have_modules_to_preload():
     assert "rookery.sims.env" in EnvSpec.of("rookery/Errand-v0").preload
     assert EnvSpec.of("ale_py:ALE/Pong-v5").preload == ("ale_py",)
     assert EnvSpec.of("CartPole-v1").preload == EnvSpec.of(dict).preload == ()
