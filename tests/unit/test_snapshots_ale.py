@@ -10,6 +10,7 @@ import pytest
 from gymnasium import wrappers
 
 from missing import MISSING
+from rookery.worker.snapshot_layers import Twister
 from rookery.worker.snapshots import Snapshotter, why_not
 
 gymnasium.register_envs(ale_py)
@@ -211,3 +212,15 @@ def test_asking_whether_it_can_be_saved_changes_nothing():
     ale = env.unwrapped.ale
     assert why_not(env) == ""
     assert env.unwrapped.ale is ale
+
+
+def test_a_twister_is_the_same_read_where_it_lies_or_through_numpy():
+    lying, asked = Twister(), Twister()
+    asked._is_known = False
+    numpys = np.random.MT19937(5)
+    said = numpys.state["state"]
+    for twister in (lying, asked):
+        twister.put(said["key"].tobytes(), int(said["pos"]))
+    expected = numpys.random_raw(1000).tolist()
+    assert lying.bits.random_raw(1000).tolist() == asked.bits.random_raw(1000).tolist() == expected
+    assert lying.get() == asked.get()
