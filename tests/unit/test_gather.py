@@ -249,3 +249,12 @@ def test_some_rows_of_a_nested_observation_are_those_slots_and_may_be_kept(monke
     assert [part.tolist() for part in batch.obs["more"]] == [[2, 0], [[2.0, 2.0], [0.0, 0.0]]]
     assert (batch.reward.tolist(), batch.valid.tolist()) == ([3.0, 1.0], [True, True])
     assert (batch.episodes.slots.tolist(), batch.episodes.returns.tolist()) == ([2], [30.0])
+
+
+def test_a_flat_dict_keeps_its_keys_and_what_belongs_to_them(slab_of):
+    slab = slab_of(spaces.Dict({"vector": BOX, "number": spaces.Discrete(9)}))
+    for batch in (slab.gatherer.everybody(Attention.NONE), slab.gatherer.some(np.array([0, 1, 2]), Attention.NONE)):
+        assert {key: rows.tolist() for key, rows in batch.obs.items()} == {
+            "number": [0, 1, 2], "vector": [[0, 0], [1, 1], [2, 2]],
+        }  # fmt: skip
+        assert list(batch.obs) == ["number", "vector"], "in the order of the space"

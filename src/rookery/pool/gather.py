@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from rookery.errors import Fault
 from rookery.pool.batch import NO_EPISODES, Batch, Episodes
-from rookery.spec.arrays import Leaf, assemble, leaves
+from rookery.spec.arrays import DictNode, Leaf, Node, assemble, leaves
 from rookery.spec.data import DataSpec
 from rookery.spec.infos import add_info
 from rookery.spec.phase import Attention
@@ -46,6 +46,7 @@ class Gatherer:
         self._all_valid = np.ones(slots, np.bool_)
         leaf = data.observation
         self._plain = arrays[f"obs:{leaf.name}"] if isinstance(leaf, Leaf) and leaf.dtype else None
+        self._keys = _keys_of(leaf)
         self._kept_objects: dict[int, Mapping[str, Any]] = {}
         # Common batches natively: the observation's arrays, the other three and the mask of ones copied in one call.
         found = list(leaves(data.observation))
@@ -95,6 +96,8 @@ class Gatherer:
         """An observation's arrays in the structure of its space."""
         if self._plain is not None:
             return parts[0]
+        if self._keys is not None:
+            return dict(zip(self._keys, parts, strict=True))
         rest = iter(parts)
         return assemble(self._data.observation, lambda leaf: next(rest))
 
@@ -188,3 +191,10 @@ class Gatherer:
     def _episodes(self, slots: Slots, ended: Mask) -> Episodes:
         who, control = slots[ended], self._control
         return Episodes(who, control.episode_return[who], control.episode_length[who], control.episode_time_s[who])
+
+
+def _keys_of(node: Node) -> tuple[str, ...] | None:
+    """The keys of a Dict of which no part is nested, the most common structure; None for every other."""
+    if not isinstance(node, DictNode) or not all(isinstance(child, Leaf) for _, child in node.children):
+        return None
+    return tuple(key for key, _ in node.children)
