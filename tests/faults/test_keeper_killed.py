@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -123,3 +125,23 @@ def test_keeper_that_is_stopped_while_a_worker_hangs_is_replaced():
         watchdog.cancel()
         assert of_kind(pool, KeeperLost)
         bury(pids)
+
+
+STOOD_STILL = """
+import itertools, socket, subprocess, time
+from rookery.supervise.child import PR_SET_CHILD_SUBREAPER, prctl
+from rookery.supervise.keeper import Keeper
+
+prctl(PR_SET_CHILD_SUBREAPER, 1)
+sleeper = subprocess.Popen(["sleep", "86400"])
+hours = itertools.count(0, 3600)
+time.monotonic = lambda: next(hours)
+Keeper(socket.socketpair()[0], 0, "fork", None).sweep()
+print(sleeper.pid)
+"""
+
+
+def test_a_keeper_ends_everything_also_on_a_machine_that_stood_still_meanwhile():
+    done = subprocess.run([sys.executable, "-c", STOOD_STILL], capture_output=True, text=True, timeout=30, check=True)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout), 0)

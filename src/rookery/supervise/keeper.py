@@ -37,6 +37,9 @@ from rookery.supervise.descent import CHILD_TAG, children_of_self, kill, name_of
 SWEEP_LIMIT_S = 2.0
 """How long the keeper tries to end every last descendant before it leaves; SIGKILL normally takes milliseconds."""
 
+SWEEP_LEAST = 200
+"""And how many times at least: a machine that stood still for a while must not use the time up before the first."""
+
 
 class Keeper:
     """The keeper's whole state: children by number, tags of dead ones, directories to remove."""
@@ -189,8 +192,9 @@ class Keeper:
 
     def sweep(self) -> None:
         """End everything below this process, then remove what was to be removed."""
-        deadline = time.monotonic() + SWEEP_LIMIT_S
-        while time.monotonic() < deadline:
+        deadline, left = time.monotonic() + SWEEP_LIMIT_S, SWEEP_LEAST
+        while left > 0 or time.monotonic() < deadline:
+            left -= 1
             for pid in [*self._children, *children_of_self()]:
                 kill(pid, signal.SIGKILL, group=pid in self._children)
             try:
