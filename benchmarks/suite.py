@@ -79,7 +79,7 @@ def _measure_all(cells: list[Cell], rounds: int, window_s: float) -> floors.Find
     _say("emulators")
     machines = emulated.measure(rounds, window_s, _say)
     _say("price of healing, recovery")
-    quick = window_s < 1
+    quick = rounds == 1
     prices = healing.prices(cells, 2 if quick else healing.PAIRS, healing.WINDOW_S)
     recoveries = healing.recoveries(2 if quick else healing.KILLS)
     return floors.Findings(measured, ours, peer, prices, recoveries, machines)
