@@ -236,15 +236,6 @@ static PyObject *copy_of(PyObject *array) {
     return NULL;
 }
 
-static PyObject *picked(PyObject *source, const npy_intp *which, npy_intp count) {
-    PyArrayObject *from = (PyArrayObject *)source;
-    PyObject *out = PyArray_SimpleNew(1, &count, PyArray_TYPE(from));
-    if (!out) return NULL;
-    int64_t *to = PyArray_DATA((PyArrayObject *)out);     /* float64 or int64: eight bytes each, moved as they are */
-    for (npy_intp i = 0; i < count; i++) memcpy(to + i, (int64_t *)PyArray_DATA(from) + which[i], 8);
-    return out;
-}
-
 /* copies(arrays) -> a tuple of fresh copies. */
 static PyObject *copies(PyObject *module, PyObject *arrays) {
     if (!PyTuple_Check(arrays)) { PyErr_SetString(PyExc_TypeError, "copies(tuple of arrays)"); return NULL; }
@@ -310,15 +301,15 @@ static PyObject *ended(PyObject *module, PyObject *const *args, Py_ssize_t nargs
             return NULL;
         }
     npy_intp size = PyArray_SIZE((PyArrayObject *)args[0]), count = 0;
-    npy_intp *which = PyMem_Malloc((size_t)(size + 1) * sizeof *which);
+    int64_t *which = PyMem_Malloc((size_t)(size + 1) * sizeof *which);
     if (!which) return PyErr_NoMemory();
     const uint8_t *terminated = PyArray_DATA((PyArrayObject *)args[0]), *truncated = PyArray_DATA((PyArrayObject *)args[1]);
     for (npy_intp s = 0; s < size; s++)
         if (terminated[s] | truncated[s]) which[count++] = s;
     PyObject *slots = PyArray_SimpleNew(1, &count, NPY_INT64);
     if (slots) for (npy_intp i = 0; i < count; i++) ((int64_t *)PyArray_DATA((PyArrayObject *)slots))[i] = which[i];
-    PyObject *out = Py_BuildValue("(NNNN)", slots, picked(args[2], which, count), picked(args[3], which, count),
-                                  picked(args[4], which, count));
+    PyObject *out = Py_BuildValue("(NNNN)", slots, rows_of((PyArrayObject *)args[2], which, count),
+                                  rows_of((PyArrayObject *)args[3], which, count), rows_of((PyArrayObject *)args[4], which, count));
     PyMem_Free(which);
     return out;
 }

@@ -230,11 +230,15 @@ static PyObject *Caller_collect(Caller *self, PyObject *const *args, Py_ssize_t 
     return Py_BuildValue("(Nk)", out, (unsigned long)attention);
 }
 
-static int same_layout(PyArrayObject *a, PyArrayObject *b) {
-    if (PyArray_TYPE(a) != PyArray_TYPE(b) || PyArray_NDIM(a) != PyArray_NDIM(b)) return 0;
-    for (int i = 0; i < PyArray_NDIM(a); i++)
-        if (PyArray_DIM(a, i) != PyArray_DIM(b, i)) return 0;
-    return PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISNOTSWAPPED(a) && PyArray_IS_C_CONTIGUOUS(b) && PyArray_ISNOTSWAPPED(b);
+/* Whether these are plainly so many rows of actions, one after the other, as they lie in ``rows``. */
+static int are_rows_of(PyObject *object, PyArrayObject *rows, Py_ssize_t count) {
+    if (!PyArray_CheckExact(object)) return 0;
+    PyArrayObject *array = (PyArrayObject *)object;
+    if (PyArray_TYPE(array) != PyArray_TYPE(rows) || PyArray_NDIM(array) != PyArray_NDIM(rows)) return 0;
+    if (PyArray_NDIM(array) < 1 || PyArray_DIM(array, 0) != count) return 0;
+    for (int i = 1; i < PyArray_NDIM(array); i++)
+        if (PyArray_DIM(array, i) != PyArray_DIM(rows, i)) return 0;
+    return PyArray_IS_C_CONTIGUOUS(array) && PyArray_ISNOTSWAPPED(array) && PyArray_IS_C_CONTIGUOUS(rows) && PyArray_ISNOTSWAPPED(rows);
 }
 
 static int called(PyObject *callable) {
@@ -255,7 +259,7 @@ static PyObject *Caller_exchange_all(Caller *self, PyObject *const *args, Py_ssi
         return NULL;
     }
     PyArrayObject *rows = (PyArrayObject *)args[1], *sent = (PyArrayObject *)args[4];
-    if (!PyArray_CheckExact(args[0]) || self->inflight_count || !same_layout((PyArrayObject *)args[0], rows))
+    if (self->inflight_count || !PyArray_NDIM(rows) || !are_rows_of(args[0], rows, PyArray_DIM(rows, 0)))
         return PyLong_FromLong(-2);
     int64_t timeout_ns = PyLong_AsLongLong(args[5]), until_ns = PyLong_AsLongLong(args[6]);
     if (PyErr_Occurred()) return NULL;
@@ -272,17 +276,6 @@ static PyObject *Caller_exchange_all(Caller *self, PyObject *const *args, Py_ssi
     if (PyErr_CheckSignals()) return NULL;
     if (ready < self->groups || (int64_t)monotonic_ns() >= until_ns) return PyLong_FromLong(-1);
     return Caller_collect_all(self, NULL);
-}
-
-/* Rows of a batch that is sent back as it came: one row of actions per slot, one slot after the other. */
-static int are_rows_of(PyObject *object, PyArrayObject *rows, Py_ssize_t count) {
-    if (!PyArray_CheckExact(object)) return 0;
-    PyArrayObject *array = (PyArrayObject *)object;
-    if (PyArray_TYPE(array) != PyArray_TYPE(rows) || PyArray_NDIM(array) != PyArray_NDIM(rows)) return 0;
-    if (PyArray_NDIM(array) < 1 || PyArray_DIM(array, 0) != count) return 0;
-    for (int i = 1; i < PyArray_NDIM(array); i++)
-        if (PyArray_DIM(array, i) != PyArray_DIM(rows, i)) return 0;
-    return PyArray_IS_C_CONTIGUOUS(array) && PyArray_ISNOTSWAPPED(array) && PyArray_IS_C_CONTIGUOUS(rows) && PyArray_ISNOTSWAPPED(rows);
 }
 
 static int are_idle(Caller *self, PyObject *groups) {
