@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from exchange_twins import LONG, WORKER_OF, Exchange, Service
+from exchange_twins import LONG, Service
 
 from rookery.transport.control import GROUP_SENT
 from rookery.transport.exchange import WORKER_ROUNDS
@@ -15,20 +15,8 @@ ACTIONS = np.arange(8, dtype=np.float32).reshape(4, 2)
 
 
 @pytest.fixture
-def exchange():
-    built = Exchange("native")
-    yield built
-    built.close()
-
-
-@pytest.fixture
 def rows():
     return np.zeros((4, 2), np.float32)
-
-
-@pytest.fixture
-def sent_ns():
-    return np.zeros(len(WORKER_OF), np.int64)
 
 
 def answering(exchange, worker):

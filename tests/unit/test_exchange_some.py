@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from exchange_twins import LONG, WORKER_OF, Exchange
+from exchange_twins import LONG
 
 from rookery.transport.control import GROUP_SENT
 
@@ -16,20 +16,8 @@ ACTIONS = np.arange(8, dtype=np.float32).reshape(4, 2) + 1
 
 
 @pytest.fixture
-def exchange():
-    built = Exchange("native")
-    yield built
-    built.close()
-
-
-@pytest.fixture
 def rows():
     return np.zeros((8, 2), np.float32)
-
-
-@pytest.fixture
-def sent_ns():
-    return np.zeros(len(WORKER_OF), np.int64)
 
 
 def asked(exchange):
