@@ -161,3 +161,13 @@ def test_the_native_loop_writes_plain_rows_of_any_structure_itself(tmp_path, kin
     with Worker("native", tmp_path, [make], observation=observation) as worker:
         assert worker.loop.write(0, values[0])
         assert not worker.loop.write(0, None)
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_both_loops_take_and_refuse_the_same_observations(tmp_path, kind):
+    """Every one of them, whichever Hypothesis happens to draw."""
+    observation, values = SPACES[kind]
+    for value in values:
+        story = {"observation": observation}, [(values[0], {})] * 3, [(value, 1.0, False, False, {})]
+        native, python = (shown_by(twin, tmp_path, *story) for twin in TWINS)
+        np.testing.assert_equal(native, python)
