@@ -37,10 +37,17 @@ def test_neighbours_of_a_poisoned_slot_are_healed_again():
     assert verdict(suffered([fault(culprit=0)] * 2)) == ""
 
 
-@pytest.mark.parametrize("killed", [fault(signal="SIGKILL"), fault(culprit=None), fault(phase="construct")])
-def test_kills_from_outside_are_forgiven_for_longer_but_not_for_ever(killed):
-    assert verdict(suffered([killed] * (OUTSIDE_LIMIT - 1))) == ""
-    assert verdict(suffered([killed] * OUTSIDE_LIMIT)) == "gave_up"
+@pytest.mark.parametrize("phase", ["step", "reset", "restore"])
+@pytest.mark.parametrize("killed", [{"signal": "SIGKILL"}, {"culprit": None}, {"culprit": 0}])
+def test_kills_from_outside_are_forgiven_for_longer_but_not_for_ever(killed, phase):
+    assert verdict(suffered([fault(phase=phase, **killed)] * (OUTSIDE_LIMIT - 1))) == ""
+    assert verdict(suffered([fault(phase=phase, **killed)] * OUTSIDE_LIMIT)) == "gave_up"
+
+
+@pytest.mark.parametrize("signal", ["SIGKILL", "SIGSEGV"])
+@pytest.mark.parametrize("phase", ["import", "construct", "idle"])
+def test_a_worker_that_dies_before_it_plays_says_nothing_about_the_episode(phase, signal):
+    assert verdict(suffered([fault(), *[fault(phase=phase, signal=signal)] * 50])) == ""
 
 
 def test_a_recycling_is_no_fault():

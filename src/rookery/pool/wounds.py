@@ -1,7 +1,8 @@
 """Whether a slot that broke is healed once more, or its episode is cut. Pure.
 
 A slot that breaks twice at the same step, by its own doing, holds a poison: the same action would kill it for ever. A
-slot that was only there when its worker was killed from outside is given more chances.
+slot that was only there when its worker was killed from outside is given more chances. A worker that dies before it
+has come as far as the episode says nothing about it: how often it may start again is the restart budget's to decide.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ OUTSIDE_LIMIT = 6
 OUTSIDE_SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 """Nobody sends these to himself; the kernel's own SIGKILL, when memory is short, comes from outside too."""
 
-OWN_PHASES = ("step", "reset", "restore")
+EPISODE_PHASES = ("step", "reset", "restore")
+"""Phases in which an episode is played, so that it can be to blame."""
 
 
 @dataclass
@@ -50,7 +52,7 @@ class Wounds:
             wound.fault = fault
             if is_own(fault, slot):
                 wound.own += 1
-            else:
+            elif fault.phase in EPISODE_PHASES:
                 wound.outside += 1
         return wound
 
@@ -65,7 +67,7 @@ class Wounds:
 
 def is_own(fault: Fault, slot: int) -> bool:
     """Whether the environment of this slot did it."""
-    return fault.culprit == slot and fault.phase in OWN_PHASES and fault.signal not in OUTSIDE_SIGNALS
+    return fault.culprit == slot and fault.phase in EPISODE_PHASES and fault.signal not in OUTSIDE_SIGNALS
 
 
 def verdict(wound: Wound) -> str:
