@@ -61,6 +61,7 @@ STREAM = Entry("rookery", "rookery", "Rookery Pool, first reset seeded as the ot
 SEEDED = Entry("rookery_seeded", "rookery", "Rookery Pool, every episode seeded (default)")
 TWO_WORKERS = Entry("rookery_two", "rookery", "Rookery Pool, two workers", {"workers": 2})
 LOCKSTEP = Entry("lockstep", "lockstep", "no system: two bare loops that wait for each other")
+APART = Entry("apart", "apart", "no system: two bare loops, half of the environments each")
 ROOKERY_VECTOR = Entry("rookery_vector", "rookery_vector", "Rookery VectorEnv")
 GYM_ASYNC = Entry("gymnasium_async", "gymnasium_async", "Gymnasium AsyncVectorEnv")
 GYM_SYNC = Entry("gymnasium_sync", "gymnasium_sync", "Gymnasium SyncVectorEnv")
@@ -96,7 +97,7 @@ CELLS = (
     ),
     Cell("cartpole", 32, (LOCKSTEP, STREAM, SEEDED, GYM_ASYNC, GYM_SYNC, ENVPOOL), limit="cartpole"),
     Cell(
-        "cartpole", 128, (LOCKSTEP, STREAM, SEEDED, GYM_ASYNC, GYM_SYNC, SB3_DUMMY, ENVPOOL, envpool_first(64)),
+        "cartpole", 128, (APART, LOCKSTEP, STREAM, SEEDED, GYM_ASYNC, GYM_SYNC, SB3_DUMMY, ENVPOOL, envpool_first(64)),
         limit="cartpole",
     ),
     Cell(
@@ -108,6 +109,9 @@ CELLS = (
     Cell("null4", 8, (ROOKERY, GYM_ASYNC, GYM_SYNC, SB3_DUMMY), limit="null4", quick=True),
     Cell("null4", 128, (ROOKERY, GYM_ASYNC, GYM_SYNC), limit="null4"),
     Cell("null84", 8, (ROOKERY, GYM_ASYNC, GYM_SYNC), limit="null84"),
-    Cell("errand", 8, (LOCKSTEP, ROOKERY, TWO_WORKERS, first_ready(8, 4), GYM_ASYNC, SB3_SUBPROC), limit="errand"),
+    Cell(
+        "errand", 8, (APART, LOCKSTEP, ROOKERY, TWO_WORKERS, first_ready(8, 4), GYM_ASYNC, SB3_SUBPROC),
+        limit="errand",
+    ),
     Cell("pong", 8, (ROOKERY, GYM_ASYNC, SB3_SUBPROC, TIANSHOU, ENVPOOL), limit="pong"),
 )  # fmt: skip

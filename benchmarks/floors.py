@@ -73,12 +73,12 @@ def ratio(cell: str, entry: str = "rookery") -> Value:
     return value
 
 
-def lead(cell: str, peer: str) -> Value:
-    """Median over rounds of Rookery's rate in units of a peer's."""
+def lead(cell: str, other: str, entry: str = "rookery") -> Value:
+    """Median over rounds of an entry's rate in units of another's."""
 
     def value(findings: Findings) -> float | None:
         measured = findings.cell(cell)
-        ours, theirs = (measured.track("rookery"), measured.track(peer)) if measured else (None, None)
+        ours, theirs = (measured.track(entry), measured.track(other)) if measured else (None, None)
         if ours is None or theirs is None:
             return None
         return statistics.median(a / b for a, b in zip(ours.rates, theirs.rates, strict=True))
@@ -157,6 +157,12 @@ FLOORS = (
     Floor("mGBA, both cores: times one", 1.6, True, emulated("errand_both", "errand"), "x"),
     Floor("mGBA, 8 environments in a pool: of the limit", 0.93, True, ratio("errand-8", "rookery_two")),
     Floor("mGBA, 8 environments in a pool, first ready: of the limit", 0.93, True, ratio("errand-8", "rookery_first")),
+    Floor(
+        "mGBA, 8 environments in a pool, first ready: of two bare loops over the same 8",
+        0.93,
+        True,
+        lead("errand-8", "apart", "rookery_first"),
+    ),
     Floor("NES, fceumm: times nes_py on the same ROM", 4.0, True, emulated("lantern", "lantern_nes_py"), "x"),
     Floor("mGBA, a worker with one slot", 35, False, lambda findings: findings.emulated.worker_mb, " MB"),
     Floor("mGBA, an added slot in a worker", 5, False, lambda findings: findings.emulated.slot_mb, " MB"),

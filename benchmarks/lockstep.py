@@ -1,7 +1,9 @@
-"""Two bare loops that wait for each other after every round: what full batches could reach with no system at all.
+"""Two bare loops over all environments of a cell, half of them each: what could be reached with no system at all.
 
-A second limit beside that of two loops on their own. What lies between the two is the machine's and the game's: cores
-are seldom equally fast, and episodes do not end at the same moment.
+Second limits beside that of two loops with one environment each. ``Apart``, in which each loop runs at its own pace,
+shows what it costs to have many environments: big ones drive each other out of the caches. ``Lockstep``, in which they
+wait for each other after every round as full batches must, shows what that costs on top: cores are seldom equally fast,
+and episodes do not end at the same moment.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import mmap
 import multiprocessing
 import time
+from collections.abc import Callable
 from typing import Any
 
 from typing_extensions import override
@@ -17,29 +20,46 @@ from systems import LAST, System
 from workloads import make
 
 ASKED, ANSWERED = 0, 8
-"""Places of the two counters, a cache line apart."""
+"""Places of the two numbers that the loops share, a cache line apart."""
 
 STOP = -1
 PATIENCE = 20_000
-"""Looks at the counter before the other loop naps: it must not burn a core while somebody else is measured."""
+"""Looks at the number asked before the other loop naps: it must not burn a core while somebody else is measured."""
 
 NAP_S = 0.001
 
+LEASE_NS = 20_000_000
+"""How long the other loop goes on after this one was last seen stepping; longer than any round."""
 
-class Lockstep(System):
-    """Half of the environments here, half in another process; a round is over when both have stepped theirs."""
+Follow = Callable[[Any, "Half"], None]
+
+
+class Halves(System):
+    """Half of the environments here, half in another process, which follows what is written into ``words``."""
 
     reset_takes_a_row = False
 
-    def __init__(self, workload: str, num_envs: int) -> None:
+    def __init__(self, workload: str, num_envs: int, follow: Follow) -> None:
         super().__init__(workload, num_envs)
-        self._num_envs, half = num_envs, num_envs // 2
+        self._num_envs, self._half = num_envs, num_envs // 2
         self._words = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("q")  # shared with the process below
-        self._mine = Half(workload, self.table[:, :half].tolist())
-        other = self.table[:, half:].tolist()
+        self._mine = Half(workload, self.table[:, : self._half].tolist())
+        other = self.table[:, self._half :].tolist()
         fork = multiprocessing.get_context("fork")
-        self._other = fork.Process(target=_follow, args=(self._words, workload, other), daemon=True)
+        self._other = fork.Process(target=_run, args=(follow, self._words, workload, other), daemon=True)
         self._other.start()
+
+    @override
+    def close(self) -> None:
+        self._words[ASKED] = STOP
+        self._other.join()
+
+
+class Lockstep(Halves):
+    """A round is over when both have stepped theirs. ASKED and ANSWERED are numbers of rounds."""
+
+    def __init__(self, workload: str, num_envs: int) -> None:
+        super().__init__(workload, num_envs, _follow_rounds)
         self._round = 0
 
     @override
@@ -51,10 +71,21 @@ class Lockstep(System):
             pass
         return self._num_envs
 
+
+class Apart(Halves):
+    """Both go on as fast as they can. ASKED is the time until which the other may, ANSWERED how many rounds it made."""
+
+    def __init__(self, workload: str, num_envs: int) -> None:
+        super().__init__(workload, num_envs, _follow_time)
+        self._counted = 0
+
     @override
-    def close(self) -> None:
-        self._words[ASKED] = STOP
-        self._other.join()
+    def step(self, turn: int) -> int:
+        self._words[ASKED] = time.monotonic_ns() + LEASE_NS
+        self._mine.step(turn)
+        done = self._words[ANSWERED]
+        others, self._counted = done - self._counted, done
+        return self._half + others * (self._num_envs - self._half)
 
 
 class Half:
@@ -74,8 +105,12 @@ class Half:
                 env.reset()
 
 
-def _follow(words: Any, workload: str, rows: list[list[int]]) -> None:
-    half, done, looks = Half(workload, rows), 0, 0
+def _run(follow: Follow, words: Any, workload: str, rows: list[list[int]]) -> None:
+    follow(words, Half(workload, rows))
+
+
+def _follow_rounds(words: Any, half: Half) -> None:
+    done, looks = 0, 0
     while (asked := words[ASKED]) != STOP:
         if asked == done:
             looks += 1
@@ -85,3 +120,12 @@ def _follow(words: Any, workload: str, rows: list[list[int]]) -> None:
         half.step(asked)
         words[ANSWERED] = done = asked
         looks = 0
+
+
+def _follow_time(words: Any, half: Half) -> None:
+    while (until := words[ASKED]) != STOP:
+        if time.monotonic_ns() < until:
+            half.step(words[ANSWERED])
+            words[ANSWERED] += 1
+        else:
+            time.sleep(NAP_S)

@@ -263,9 +263,16 @@ def _lockstep(workload: str, num_envs: int) -> System:
     return Lockstep(workload, num_envs)
 
 
+def _apart(workload: str, num_envs: int) -> System:
+    from lockstep import Apart
+
+    return Apart(workload, num_envs)
+
+
 OPENERS: dict[str, Callable[..., System]] = {
     "bare": Bare,
     "lockstep": _lockstep,
+    "apart": _apart,
     "rookery": Rookery,
     "rookery_vector": _rookery_vector,
     "gymnasium_async": _gymnasium_async,
