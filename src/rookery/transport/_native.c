@@ -15,7 +15,7 @@
  * the worker that should answer off the core. */
 #define LOOKS_PER_ROUND 8
 #define ROUND_NS 1000
-#define LONG_WAIT_NS 80000
+#define LONG_WAIT_NS 200000
 
 typedef struct {
     PyObject_HEAD

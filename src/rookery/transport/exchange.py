@@ -30,8 +30,12 @@ from rookery.transport.control import (
     Control,
 )
 
-PARENT_ROUNDS = 50
-"""Rounds (eight looks and a yield, about 1 us each) before the parent sleeps: just longer than a cheap batch."""
+PARENT_ROUNDS = 200
+"""Rounds (eight looks and a yield, about 1 us each) before the parent sleeps: longer than a batch of a few cheap steps.
+
+A parent that sleeps is woken late, which makes the next wait look long: it must not go to sleep just because the
+machine is slow for a while.
+"""
 
 WORKER_ROUNDS = 200
 """The same for workers, longer: between two batches the parent's policy runs, and waking costs 30 to 50 us.
