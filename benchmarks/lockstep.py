@@ -1,9 +1,9 @@
 """Two bare loops over all environments of a cell, half of them each: what could be reached with no system at all.
 
 Second limits beside that of two loops with one environment each. ``Apart``, in which each loop runs at its own pace,
-shows what it costs to have many environments: big ones drive each other out of the caches. ``Lockstep``, in which they
-wait for each other after every round as full batches must, shows what that costs on top: cores are seldom equally fast,
-and episodes do not end at the same moment.
+shows what it costs to have many environments, which share the caches. ``Lockstep``, in which they wait for each other
+after every round as full batches must, shows what that costs on top: cores are seldom equally fast, and episodes do not
+end at the same moment.
 """
 
 from __future__ import annotations

@@ -42,9 +42,8 @@ METHOD = """\
   before and after every round. A **ratio** is a window's rate over the mean of the two limits around its own round; the
   table has the median of the ratios. The heavy tail is compared with the burn's limit: same mean cost, less noise.
   Each of these loops has one environment. The rows **no system** are two bare loops with half of the table's
-  environments each: big ones drive each other out of the caches. Where the two wait for each other after every round,
-  as full batches must, cores and episodes of unequal length cost the rest. What is missing in these rows is missing on
-  this machine whatever the system.
+  environments each, at their own pace or, as full batches must, waiting for each other after every round. What is
+  missing in these rows is missing on this machine whatever the system.
 - Random actions from a table made beforehand. Only true steps count: where a batch row holds a reset, it is not a step.
 - Costs of the burn are CPU time of the thread. Heavy-tail costs come from shuffled decks of 100 steps.
 - Systems have the settings their users get; a row says otherwise. Everything is confined to two cores.
