@@ -258,13 +258,13 @@ def _sb3_subproc(workload: str, num_envs: int) -> System:
 
 
 def _lockstep(workload: str, num_envs: int) -> System:
-    from lockstep import Lockstep
+    from halves import Lockstep
 
     return Lockstep(workload, num_envs)
 
 
 def _apart(workload: str, num_envs: int) -> System:
-    from lockstep import Apart
+    from halves import Apart
 
     return Apart(workload, num_envs)
 

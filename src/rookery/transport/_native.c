@@ -15,7 +15,6 @@
  * the worker that should answer off the core. */
 #define LOOKS_PER_ROUND 8
 #define ROUND_NS 1000
-#define LONG_WAIT_NS 200000
 
 typedef struct {
     PyObject_HEAD
@@ -138,8 +137,9 @@ static Py_ssize_t count_ready(Caller *self) {
 
 /* A short wait is spent looking and yielding, a long one asleep: while the parent looks, it takes the core from a worker.
  * What is short is learnt from the waits before, because nobody can tell it in advance. */
+static uint64_t look_ns(const Caller *self) { return (uint64_t)self->rounds * ROUND_NS; }
+
 static Py_ssize_t look_for(Caller *self, Py_ssize_t need, uint64_t began) {
-    uint64_t budget = (uint64_t)self->rounds * ROUND_NS;
     Py_ssize_t n;
     do {
         for (int i = 0; i < LOOKS_PER_ROUND; i++) {
@@ -147,7 +147,7 @@ static Py_ssize_t look_for(Caller *self, Py_ssize_t need, uint64_t began) {
             cpu_relax();
         }
         sched_yield();
-    } while (monotonic_ns() - began < budget);
+    } while (monotonic_ns() - began < look_ns(self));
     return n;
 }
 
@@ -155,7 +155,7 @@ static Py_ssize_t sleep_for(Caller *self, Py_ssize_t need, int64_t timeout_ns);
 
 static Py_ssize_t wait_ready(Caller *self, Py_ssize_t need, int64_t timeout_ns) {
     uint64_t began = monotonic_ns();
-    Py_ssize_t n = self->typical_ns > LONG_WAIT_NS ? count_ready(self) : look_for(self, need, began);
+    Py_ssize_t n = self->typical_ns > (int64_t)look_ns(self) ? count_ready(self) : look_for(self, need, began);
     if (n < need) n = sleep_for(self, need, timeout_ns);
     if (n >= need) {
         uint64_t took = monotonic_ns() - began;

@@ -38,7 +38,7 @@ machine is slow for a while.
 """
 
 WORKER_ROUNDS = 200
-"""The same for workers, longer: between two batches the parent's policy runs, and waking costs 30 to 50 us.
+"""The same for workers: between two batches the parent's policy runs, and waking costs 30 to 50 us.
 
 Only while every worker has a core of its own: processes that yield to each other can keep one more from ever running.
 """
