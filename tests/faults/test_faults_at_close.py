@@ -73,6 +73,20 @@ def test_close_of_idle_workers_that_somebody_stopped_or_killed(number):
     assert_closes_in_time(pool)
 
 
+def test_close_waits_for_nobody_whose_end_was_read_and_then_lost():
+    """Ctrl-C can fall between the reading of a report and its noting: nobody reports that end a second time."""
+    pool = pool_of(CountingEnv, start_method="fork", close_timeout_s=40.0)
+    pool.reset(seed=SEED)
+    dead = set(pool.worker_pids)
+    for pid in dead:
+        os.kill(pid, signal.SIGKILL)
+    while dead:
+        dead -= {report.pid for report in pool._rig.children.reports(0.1) if report.event == "exited"}
+    began = time.monotonic()
+    pool.close()
+    assert time.monotonic() - began < 10.0
+
+
 @pytest.mark.parametrize("fault", ["have_child", "have_daemon", "have_forked_daemon"])
 def test_close_ends_grandchildren_too(fault, method):
     pool = pool_of(Fragile(fault, When("construct")), start_method=method, close_timeout_s=CLOSE_S)

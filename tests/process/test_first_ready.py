@@ -35,16 +35,15 @@ def test_no_slot_starves_when_all_are_alike(batch_size):
 
 
 def test_slow_slot_holds_up_no_other_worker_and_comes_in_its_turn():
+    """Counted over whole naps of the slow one: in less, a busy machine may not have run each worker once."""
     slow = Fragile("nap", When("step", again=True, slots=(0,)))
     with rookery.Pool(slow, 4, workers=4, batch_size=1, start_method="fork") as pool:
-        counts, seen = play(pool, 100)
+        counts, _ = play(pool, 100)
         while counts[0] < 2:
             batch = pool.recv()
             counts[batch.slots] += 1
             pool.send([0], batch.slots)
-    order = [int(batch.slots[0]) for batch in seen]
-    assert len(set(order[:10])) >= 3
-    assert counts[1:].min() > 0.3 * counts[1:].mean() > counts[0]
+    assert counts[1:].min() > 0.3 * counts[1:].mean() > 10 * counts[0]
 
 
 def test_slow_slot_shares_its_worker_with_slots_that_still_get_their_turn():

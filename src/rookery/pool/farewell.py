@@ -54,6 +54,7 @@ class Farewell:
                 self._unheard.extend(self._children.reports(min(left / NS, 0.05)))
             while self._unheard:
                 self._note_exit(self._unheard.popleft())
+            self._forget_gone()
         if self._lock is not None:
             self._lock.release()
 
@@ -69,6 +70,12 @@ class Farewell:
             if member.pid is not None:
                 descent.kill(member.pid, signal.SIGKILL, group=True)
             member.pid = None
+
+    def _forget_gone(self) -> None:
+        """A report that Ctrl-C tore out of our hands does not come again: who is not there needs none."""
+        for member in self.living():
+            if member.pid is not None and not descent.is_there(member.pid):
+                member.pid = None
 
     def _note_exit(self, report: Report) -> None:
         if report.event == "lost":

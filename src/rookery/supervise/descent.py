@@ -29,6 +29,17 @@ def kill(pid: int, number: int, group: bool) -> None:
         pass
 
 
+def is_there(pid: int) -> bool:
+    """Whether a process of this number exists, a dead one that nobody reaped yet included."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 def children_of_self() -> list[int]:
     """Direct children of this process, adopted ones included."""
     return [int(pid) for pid in _read(f"self/task/{os.getpid()}/children").split()]
