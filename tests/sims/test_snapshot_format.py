@@ -11,6 +11,7 @@ import pytest
 
 from rookery.errors import CheckpointError, ConfigError
 from rookery.sims.emulator import Identity, MachineState
+from rookery.sims.holes import stretch
 from rookery.sims.snapshot import FORMAT, MAGIC, Snapshot
 from rookery.sims.state_files import read_snapshot, write_snapshot
 
@@ -24,10 +25,12 @@ SNAPSHOT = Snapshot(IDENTITY, MACHINE, WRAPPER, {"bit_generator": "PCG64", "stat
 PREFIX = struct.Struct("<8sHHIQ")
 
 
-def forged(change_header=None, *, body=None, flags=0, number=FORMAT):
-    """A snapshot with a good checksum and whatever inside."""
+def forged(change_header=None, *, body=None, flags=None, number=FORMAT):
+    """A snapshot with a good checksum and whatever inside; a body of its own is meant as it stands."""
     data = SNAPSHOT.to_bytes()
-    _, _, _, header_bytes, _ = PREFIX.unpack_from(data)
+    _, _, written, header_bytes, _ = PREFIX.unpack_from(data)
+    if flags is None:
+        flags = written if body is None else 0
     header = json.loads(data[PREFIX.size + 32 :][:header_bytes])
     if change_header is not None:
         header = change_header(header) or header
@@ -153,12 +156,23 @@ def test_a_forged_one_with_a_good_checksum_is_refused_too(inside):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
-    [(b"not zlib", "cannot be expanded"), (zlib.compress(bytes(100))[:-5], "to no end")],
+    ("body", "flags", "told"),
+    [
+        (b"not zlib", 1, "cannot be expanded"),
+        (zlib.compress(bytes(100))[:-5], 1, "to no end"),
+        (b"\xff" * 100, 2, "cannot be expanded"),
+        (b"", 4, "use a newer one"),
+    ],
 )
-def test_a_body_that_does_not_expand_is_refused(body, told):
+def test_a_body_that_does_not_expand_is_refused(body, flags, told):
     with pytest.raises(CheckpointError, match=told):
-        Snapshot.from_bytes(forged(body=body, flags=1))
+        Snapshot.from_bytes(forged(body=body, flags=flags))
+
+
+def test_a_body_can_be_read_with_and_without_its_empty_blocks():
+    data = SNAPSHOT.to_bytes()
+    body = stretch(data[-PREFIX.unpack_from(data)[-1] :], len(data))
+    assert Snapshot.from_bytes(forged()).machine == Snapshot.from_bytes(forged(body=body)).machine == MACHINE
 
 
 def test_a_header_that_nests_without_end_is_refused():

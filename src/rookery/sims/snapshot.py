@@ -4,6 +4,8 @@
 
     magic, format, flags, bytes of header and body, SHA-256 of all the rest | header (JSON) | body (blobs, end to end)
 
+The body of a file is compressed. In memory, where a snapshot must cost next to nothing, it only lacks its empty blocks.
+
 Nothing in it is code: a state may come from a stranger. Everything is checked before an emulator sees a byte, for
 emulators take almost anything and go on wrongly: damaged, cut short, newer, another ROM's or another core's states are
 refused, each in its own words. A checksum finds damage; it does not prove who made the file.
@@ -23,6 +25,7 @@ from typing import Any
 
 from rookery.errors import CheckpointError
 from rookery.sims.emulator import BUTTONS, Identity, MachineState
+from rookery.sims.holes import squeeze, stretch
 from rookery.sims.packing import pack, split, unpack
 
 MAGIC = b"\x89ROOKST\n"
@@ -31,7 +34,7 @@ FORMAT = 1
 _PREFIX = struct.Struct("<8sHHIQ")
 _DIGEST_BYTES = 32
 _BEGIN = _PREFIX.size + _DIGEST_BYTES
-_COMPRESSED = 1
+_COMPRESSED, _HOLES = 1, 2
 _MOST_BODY = 1 << 30
 _QUICK = 1
 """zlib's level for files: most of a state is zeros."""
@@ -68,10 +71,9 @@ class Snapshot:
             "rng": pack(self.rng, blobs, "rng"),
         }
         header = json.dumps({**parts, "blobs": [len(blob) for blob in blobs]}, separators=(",", ":")).encode()
-        body = [zlib.compress(b"".join(blobs), _QUICK)] if compress else blobs
-        size = sum(len(blob) for blob in body)
-        prefix = _PREFIX.pack(MAGIC, FORMAT, _COMPRESSED if compress else 0, len(header), size)
-        return b"".join((prefix, _digest(prefix, header, *body), header, *body))
+        body = zlib.compress(b"".join(blobs), _QUICK) if compress else squeeze(*blobs)
+        prefix = _PREFIX.pack(MAGIC, FORMAT, _COMPRESSED if compress else _HOLES, len(header), len(body))
+        return b"".join((prefix, _digest(prefix, header, body), header, body))
 
     @classmethod
     def from_bytes(cls, data: bytes, expect: Identity | None = None) -> Snapshot:
@@ -152,7 +154,21 @@ def _opened(data: bytes) -> tuple[bytes, bytes]:
     header, body = rest[_BEGIN : _BEGIN + header_bytes], rest[_BEGIN + header_bytes :]
     if _digest(prefix, header, body) != checksum:
         raise CheckpointError(f"the snapshot is damaged: its checksum does not fit; {_AGAIN}")
-    return bytes(header), _expanded(body) if flags & _COMPRESSED else bytes(body)
+    return bytes(header), _body(body, flags)
+
+
+def _body(body: memoryview, flags: int) -> bytes:
+    """As it was before it was made smaller, in one way or another."""
+    if flags & ~(_COMPRESSED | _HOLES):
+        raise CheckpointError(f"the snapshot is written in a way ({flags:#x}) this Rookery does not know: use a newer one")
+    if flags & _COMPRESSED:
+        return _expanded(body)
+    if not flags & _HOLES:
+        return bytes(body)
+    try:
+        return stretch(body, _MOST_BODY)
+    except ValueError as error:
+        raise CheckpointError(f"the snapshot cannot be expanded: {error}; {_AGAIN}") from error
 
 
 def _expanded(body: memoryview) -> bytes:
