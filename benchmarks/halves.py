@@ -12,46 +12,70 @@ import mmap
 import multiprocessing
 import time
 from collections.abc import Callable
-from typing import Any
 
 from typing_extensions import override
 
 from systems import LAST, System
 from workloads import make
 
-ASKED, ANSWERED = 0, 8
-"""Places of the two numbers that the loops share, a cache line apart."""
+ASKED, ANSWERED, ASLEEP = 0, 8, 16
+"""Places of the numbers that the loops share, a cache line apart."""
 
 STOP = -1
 PATIENCE = 20_000
-"""Looks at the number asked before the other loop naps: it must not burn a core while somebody else is measured."""
+"""Looks at the number asked before the other loop sleeps: it must not take anything from whoever is measured then."""
 
-NAP_S = 0.001
+LONGEST_SLEEP_S = 1.0
+"""Should the bell ever be missed: nothing in Python keeps two processors from seeing two writes in different orders."""
 
 LEASE_NS = 20_000_000
 """How long the other loop goes on after this one was last seen stepping; longer than any round."""
 
-Follow = Callable[[Any, "Half"], None]
+FORK = multiprocessing.get_context("fork")
+
+
+class Board:
+    """What the loops share: a few numbers, and a bell for the one that follows and may be asleep."""
+
+    def __init__(self) -> None:
+        self.words = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("q")
+        self._bell = FORK.Semaphore(0)
+
+    def ask(self, number: int) -> None:
+        """Write what is asked, and wake the other."""
+        self.words[ASKED] = number
+        if self.words[ASLEEP]:
+            self.words[ASLEEP] = 0
+            self._bell.release()
+
+    def sleep(self, seen: int) -> None:
+        """Until something else is asked than what was seen."""
+        self.words[ASLEEP] = 1
+        if self.words[ASKED] == seen:
+            self._bell.acquire(timeout=LONGEST_SLEEP_S)
+        self.words[ASLEEP] = 0
+
+
+Follow = Callable[[Board, "Half"], None]
 
 
 class Halves(System):
-    """Half of the environments here, half in another process, which follows what is written into ``words``."""
+    """Half of the environments here, half in another process, which follows what is written on the board."""
 
     reset_takes_a_row = False
 
     def __init__(self, workload: str, num_envs: int, follow: Follow) -> None:
         super().__init__(workload, num_envs)
         self._num_envs, self._half = num_envs, num_envs // 2
-        self._words = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("q")  # shared with the process below
+        self._board = Board()
         self._mine = Half(workload, self.table[:, : self._half].tolist())
         other = self.table[:, self._half :].tolist()
-        fork = multiprocessing.get_context("fork")
-        self._other = fork.Process(target=_run, args=(follow, self._words, workload, other), daemon=True)
+        self._other = FORK.Process(target=_run, args=(follow, self._board, workload, other), daemon=True)
         self._other.start()
 
     @override
     def close(self) -> None:
-        self._words[ASKED] = STOP
+        self._board.ask(STOP)
         self._other.join()
 
 
@@ -64,8 +88,8 @@ class Lockstep(Halves):
 
     @override
     def step(self, turn: int) -> int:
-        words, self._round = self._words, self._round + 1
-        words[ASKED] = self._round
+        words, self._round = self._board.words, self._round + 1
+        self._board.ask(self._round)
         self._mine.step(turn)
         while words[ANSWERED] != self._round:
             pass
@@ -81,9 +105,9 @@ class Apart(Halves):
 
     @override
     def step(self, turn: int) -> int:
-        self._words[ASKED] = time.monotonic_ns() + LEASE_NS
+        self._board.ask(time.monotonic_ns() + LEASE_NS)
         self._mine.step(turn)
-        done = self._words[ANSWERED]
+        done = self._board.words[ANSWERED]
         others, self._counted = done - self._counted, done
         return self._half + others * (self._num_envs - self._half)
 
@@ -105,27 +129,28 @@ class Half:
                 env.reset()
 
 
-def _run(follow: Follow, words: Any, workload: str, rows: list[list[int]]) -> None:
-    follow(words, Half(workload, rows))
+def _run(follow: Follow, board: Board, workload: str, rows: list[list[int]]) -> None:
+    follow(board, Half(workload, rows))
 
 
-def _follow_rounds(words: Any, half: Half) -> None:
-    done, looks = 0, 0
+def _follow_rounds(board: Board, half: Half) -> None:
+    words, done, looks = board.words, 0, 0
     while (asked := words[ASKED]) != STOP:
         if asked == done:
             looks += 1
             if looks > PATIENCE:
-                time.sleep(NAP_S)
+                board.sleep(asked)
             continue
         half.step(asked)
         words[ANSWERED] = done = asked
         looks = 0
 
 
-def _follow_time(words: Any, half: Half) -> None:
+def _follow_time(board: Board, half: Half) -> None:
+    words = board.words
     while (until := words[ASKED]) != STOP:
         if time.monotonic_ns() < until:
             half.step(words[ANSWERED])
             words[ANSWERED] += 1
         else:
-            time.sleep(NAP_S)
+            board.sleep(until)

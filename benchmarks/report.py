@@ -53,8 +53,8 @@ METHOD = """\
   in short windows, and each pair gives one ratio.
 - "start" is from the system's import to its first observations; PSS is of its whole process tree, after half a second.
 - EnvPool steps its own C++ version of a game, so a ratio to these bare loops would mean nothing.
-- "others" is what processes that are not part of the benchmark used, "steal" what the host took, both in cores (worst
-  window): a table with much of either is worth little."""
+- "others" is what all processes but the measured ones used, "steal" what the host took, both in cores (worst window): a
+  table with much of either is worth little."""
 
 
 def render(
