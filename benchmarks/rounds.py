@@ -209,7 +209,7 @@ def _round(measured: Measured, children: dict[str, Child], turn: int, window_s: 
 
 def together(children: Sequence[Child], window_s: float) -> Window:
     """One window of these children at the same time; their rates add up."""
-    own = [os.getpid(), *(pid for child in children for pid in procfs.tree(child.pid))]  # those who stand idle are others
+    own = [os.getpid(), *(pid for child in children for pid in procfs.tree(child.pid))]  # the idle ones are others
     cpu, (busy, steal), began = procfs.cpu_s(own), procfs.machine_s(), time.perf_counter()
     for child in children:
         child.ask("run", seconds=window_s)

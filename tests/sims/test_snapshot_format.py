@@ -161,7 +161,7 @@ def test_a_forged_one_with_a_good_checksum_is_refused_too(inside):
         (b"not zlib", 1, "cannot be expanded"),
         (zlib.compress(bytes(100))[:-5], 1, "to no end"),
         (b"\xff" * 100, 2, "cannot be expanded"),
-        (b"", 4, "use a newer one"),
+        (b"", 4, "use a newer Rookery"),
     ],
 )
 def test_a_body_that_does_not_expand_is_refused(body, flags, told):

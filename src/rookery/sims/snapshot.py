@@ -160,7 +160,7 @@ def _opened(data: bytes) -> tuple[bytes, bytes]:
 def _body(body: memoryview, flags: int) -> bytes:
     """As it was before it was made smaller, in one way or another."""
     if flags & ~(_COMPRESSED | _HOLES):
-        raise CheckpointError(f"the snapshot is written in a way ({flags:#x}) this Rookery does not know: use a newer one")
+        raise CheckpointError(f"the snapshot is written in a way not known here ({flags:#x}): use a newer Rookery")
     if flags & _COMPRESSED:
         return _expanded(body)
     if not flags & _HOLES:
