@@ -73,6 +73,15 @@ def test_a_batch_of_everybody_holds_every_row_in_order(slab):
     assert (len(batch), len(batch.episodes)) == (3, 0)
 
 
+@pytest.mark.parametrize("size", [1, 2047, 2048, 2049, 4096, 7056, 28_224])
+def test_rows_of_every_size_are_copied_whole(slab_of, size):
+    slab = slab_of(spaces.Box(0, 255, (size,), np.uint8))
+    rows = np.random.default_rng(size).integers(0, 255, (SLOTS, size), np.uint8)
+    slab.arrays["obs:."][...] = rows
+    np.testing.assert_array_equal(slab.gatherer.everybody(Attention.NONE).obs, rows)
+    np.testing.assert_array_equal(slab.gatherer.some(np.array([2, 0]), Attention.NONE).obs, rows[[2, 0]])
+
+
 @pytest.mark.parametrize("observation", [BOX, spaces.Dict({"a": BOX, "b": spaces.Tuple([BOX])})])
 @pytest.mark.parametrize("attention", [Attention.NONE, Attention.MAIL | Attention.ENDED])
 def test_a_batch_that_is_kept_does_not_change_with_the_next_step(slab_of, observation, attention):

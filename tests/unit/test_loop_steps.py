@@ -38,6 +38,15 @@ def test_a_step_writes_its_row_in_place_and_counts(twin, tmp_path):
     assert worker.stamp.phase is Phase.IDLE
 
 
+@pytest.mark.parametrize("size", [2047, 2048, 2049, 7056])
+def test_rows_of_every_size_are_written_whole(twin, tmp_path, size):
+    first, second = np.random.default_rng(size).integers(0, 255, (2, size), np.uint8)
+    make, _ = scripted([(first, {})], [(second, 0.0, *ON, {})])
+    with Worker(twin, tmp_path, [make, make], spaces.Box(0, 255, (size,), np.uint8)) as worker:
+        assert [row["obs:."] for row in worker.reset()] == [first.tolist()] * 2
+        assert [row["obs:."] for row in worker.step()] == [second.tolist()] * 2
+
+
 def test_slots_that_are_not_asked_are_left_alone(twin, tmp_path):
     make, made = scripted([FIRST], [answer(1, 2), answer(3, 4)])
     with Worker(twin, tmp_path, [make, make]) as worker:

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include "bytes.h"
 
 enum { STEP = 1, AUTORESET = 2, MAX_BUFFERS = 12 };
 
@@ -230,10 +231,13 @@ static PyTypeObject NotesType = {
 
 /* ---- copies of rows --------------------------------------------------------------------------------------------- */
 
-static PyObject *copy_of(PyObject *array) {
-    if (PyArray_Check(array)) return PyArray_NewCopy((PyArrayObject *)array, NPY_CORDER);
-    PyErr_SetString(PyExc_TypeError, "rows must be arrays");
-    return NULL;
+static PyObject *copy_of(PyObject *rows) {
+    if (!PyArray_Check(rows)) { PyErr_SetString(PyExc_TypeError, "rows must be arrays"); return NULL; }
+    PyArrayObject *from = (PyArrayObject *)rows;
+    if (!PyArray_IS_C_CONTIGUOUS(from)) return PyArray_NewCopy(from, NPY_CORDER);
+    PyObject *out = PyArray_NewLikeArray(from, NPY_CORDER, NULL, 0);
+    if (out) copy_bytes(PyArray_DATA((PyArrayObject *)out), PyArray_DATA(from), (size_t)PyArray_NBYTES(from));
+    return out;
 }
 
 /* copies(arrays) -> a tuple of fresh copies. */
@@ -269,7 +273,7 @@ static PyObject *rows_of(PyArrayObject *from, const int64_t *slots, npy_intp cou
             Py_DECREF(out);
             return NULL;
         }
-        memcpy(to, PyArray_BYTES(from) + (size_t)slots[i] * bytes, bytes);
+        copy_bytes(to, PyArray_BYTES(from) + (size_t)slots[i] * bytes, bytes);
     }
     return out;
 }

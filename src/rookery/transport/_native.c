@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "bell.h"
+#include "bytes.h"
 
 /* One round is eight looks and a sched_yield. Yielding is what lets three processes share two cores: a plain spin keeps
  * the worker that should answer off the core. */
@@ -263,7 +264,7 @@ static PyObject *Caller_exchange_all(Caller *self, PyObject *const *args, Py_ssi
         return PyLong_FromLong(-2);
     int64_t timeout_ns = PyLong_AsLongLong(args[5]), until_ns = PyLong_AsLongLong(args[6]);
     if (PyErr_Occurred()) return NULL;
-    memcpy(PyArray_DATA(rows), PyArray_DATA((PyArrayObject *)args[0]), (size_t)PyArray_NBYTES(rows));
+    copy_bytes(PyArray_DATA(rows), PyArray_DATA((PyArrayObject *)args[0]), (size_t)PyArray_NBYTES(rows));
     if (called(args[2]) < 0) return NULL;
     int64_t now = (int64_t)monotonic_ns(), *times = PyArray_DATA(sent);
     for (Py_ssize_t g = 0; g < self->groups && g < PyArray_SIZE(sent); g++) times[g] = now;
@@ -304,7 +305,7 @@ static PyObject *Caller_send_some(Caller *self, PyObject *const *args, Py_ssize_
         if (which[i] < 0 || which[i] >= there) Py_RETURN_FALSE;
     size_t bytes = (size_t)PyArray_NBYTES(rows) / (size_t)(there ? there : 1);
     const char *from = PyArray_BYTES((PyArrayObject *)args[0]);
-    for (Py_ssize_t i = 0; i < count; i++, from += bytes) memcpy(PyArray_BYTES(rows) + (size_t)which[i] * bytes, from, bytes);
+    for (Py_ssize_t i = 0; i < count; i++, from += bytes) copy_bytes(PyArray_BYTES(rows) + (size_t)which[i] * bytes, from, bytes);
     if (args[4] != Py_None) {
         PyObject *done = PyObject_CallOneArg(args[4], args[2]);
         if (!done) return NULL;

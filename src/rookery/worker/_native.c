@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "bell.h"
+#include "bytes.h"
 
 enum { PHASE_IDLE = 0, PHASE_RESET = 3, PHASE_STEP = 4 };
 enum { OP_NONE = 0, OP_STEP = 1 };
@@ -444,7 +445,7 @@ static int write_row(Loop *self, Py_ssize_t s, PyObject *obs) {
     STORE(self->torn + s, 1);
     for (int i = 0; i < self->leaf_count; i++) {
         const Leaf *leaf = &self->leaves[i];
-        memcpy(leaf->rows + s * leaf->bytes, found[i], (size_t)leaf->bytes);
+        copy_bytes(leaf->rows + s * leaf->bytes, found[i], (size_t)leaf->bytes);
     }
     STORE(self->torn + s, 0);
     return 1;
