@@ -25,7 +25,7 @@ def squeeze(*parts: bytes) -> bytes:
     size = sum(map(len, parts))
     words = np.frombuffer(b"".join((*parts, bytes(-size % BLOCK))), _WORD).reshape(-1, BLOCK // _WORD.itemsize)
     full = np.bitwise_or.reduce(words, axis=1) != 0
-    return b"".join((_SIZE.pack(size), np.packbits(full).tobytes(), words[full].tobytes()))
+    return b"".join((_SIZE.pack(size), np.packbits(full).data, words[full].data))
 
 
 def stretch(data: bytes | memoryview, most: int) -> bytes:

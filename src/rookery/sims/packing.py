@@ -12,6 +12,7 @@ import numpy as np
 
 _BLOB, _ARRAY = "$blob", "$array"
 _SAFE_KINDS = "biufc"
+_PLAIN = frozenset((type(None), str, bool, int, float))
 
 
 def pack(value: Any, blobs: list[bytes], where: str) -> Any:
@@ -20,8 +21,25 @@ def pack(value: Any, blobs: list[bytes], where: str) -> Any:
     Raises:
         TypeError: a value of another kind, saying where it was found.
     """
-    if value is None or isinstance(value, str | bool | int | float):
+    if type(value) in _PLAIN:
         return value
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str) or key in (_BLOB, _ARRAY):
+                raise TypeError(f"{where} has the key {key!r}; allowed: texts other than {_BLOB!r} and {_ARRAY!r}")
+        # Names of places are put together only where there is something inside: most values are plain.
+        return {
+            key: item if type(item) in _PLAIN else pack(item, blobs, f"{where}.{key}") for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [
+            item if type(item) in _PLAIN else pack(item, blobs, f"{where}[{number}]")
+            for number, item in enumerate(value)
+        ]
+    return _packed_leaf(value, blobs, where)
+
+
+def _packed_leaf(value: Any, blobs: list[bytes], where: str) -> Any:
     if isinstance(value, bytes):
         blobs.append(value)
         return {_BLOB: len(blobs) - 1}
@@ -30,20 +48,12 @@ def pack(value: Any, blobs: list[bytes], where: str) -> Any:
         return {_ARRAY: [len(blobs) - 1, value.dtype.str, list(value.shape)]}
     if isinstance(value, np.number | np.bool_):
         return value.item()
-    if isinstance(value, Mapping):
-        return {_key(key, where): pack(item, blobs, f"{where}.{key}") for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [pack(item, blobs, f"{where}[{number}]") for number, item in enumerate(value)]
+    if isinstance(value, str | bool | int | float):
+        return value
     raise TypeError(
         f"{where} is a {type(value).__name__}, which cannot be saved; allowed: numbers, texts, bytes, lists, dicts "
         "with texts as keys, arrays of numbers, None"
     )
-
-
-def _key(key: Any, where: str) -> str:
-    if not isinstance(key, str) or key in (_BLOB, _ARRAY):
-        raise TypeError(f"{where} has the key {key!r}; allowed: texts other than {_BLOB!r} and {_ARRAY!r}")
-    return key
 
 
 def unpack(value: Any, blobs: Sequence[bytes]) -> Any:

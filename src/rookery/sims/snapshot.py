@@ -65,7 +65,7 @@ class Snapshot:
         blobs: list[bytes] = []
         machine = {f.name: getattr(self.machine, f.name) for f in dataclasses.fields(MachineState)}
         parts = {
-            "identity": dataclasses.asdict(self.identity),
+            "identity": vars(self.identity),
             "machine": pack(machine, blobs, "machine"),
             "wrapper": pack(self.wrapper, blobs, "wrapper"),
             "rng": pack(self.rng, blobs, "rng"),

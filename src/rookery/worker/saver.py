@@ -7,7 +7,7 @@ from typing import Any
 
 from rookery.worker.snapshots import Snapshotter
 
-SHARE = 0.005
+SHARE = 0.01
 """Snapshots may cost at most this share of the time spent in steps."""
 
 GROWTH = 4

@@ -11,7 +11,7 @@ import re
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +29,6 @@ _TWISTER_WORDS = 624
 
 _GENERATOR_BYTES = 625 * 11 + 64
 """At the end of a clone, enough to hold it and what follows it."""
-
-"""Only ever used from a state that was just put in."""
 
 _NOTHING_HELD = (0, 1.0)
 """The action that is held after a reset: none, at full strength."""
@@ -123,13 +121,14 @@ class Atari:
     def save(self) -> dict[str, Any]:
         """The emulator with its generator, the held action, and the environment's own generator."""
         ale = self._env.ale
-        state = ale.cloneState(include_rng=True)
-        held = ale.held(state) if self._repeat else _NOTHING_HELD
-        return {"ale": state, "held": held, "np": (self._env._np_random, self._env._np_random_seed)}
+        clone = ale.cloneState(include_rng=True).serialize()
+        held = ale.held(clone) if self._repeat else _NOTHING_HELD
+        return {"ale": clone, "held": held, "np": (_told(self._env._np_random), self._env._np_random_seed)}
 
     def load(self, state: dict[str, Any]) -> None:
         """Bring the emulator to where it was."""
-        self._env._np_random, self._env._np_random_seed = state["np"]
+        generator, self._env._np_random_seed = state["np"]
+        self._env._np_random = _made(generator)
         if self._repeat:
             self._env.ale.hold(state["held"], state["ale"])
         else:
@@ -176,20 +175,20 @@ class ActWatch:
 
     restoreSystemState = restoreState
 
-    def held(self, state: Any) -> tuple[int, float]:
-        """The action, and its strength, that the next sticky frame would repeat; ``state`` is a clone taken now."""
-        generator = Generator.in_clone(state)
+    def held(self, clone: bytes) -> tuple[int, float]:
+        """The action, and its strength, that the next sticky frame would repeat; ``clone`` was taken now."""
+        generator = Generator.in_clone(clone)
         held = self._find_held(generator)
         if held is None:
             raise ValueError("the emulator was stepped before anybody watched it; reset the environment, then save")
         self._anchor(held, generator)
         return held
 
-    def hold(self, held: tuple[int, float], state: Any) -> None:
-        """Make the emulator be in ``state`` with ``held`` held."""
-        generator = Generator.in_clone(state)
+    def hold(self, held: tuple[int, float], clone: bytes) -> None:
+        """Make the emulator be where ``clone`` was taken, with ``held`` held."""
+        generator = Generator.in_clone(clone)
         sticky, _ = self._roll(generator, _RECENT_ACTS)
-        _draw(self._ale, state, held, max(int(np.argmin(sticky)) + 1, _WARM_FRAMES))
+        _draw(self._ale, clone, held, max(int(np.argmin(sticky)) + 1, _WARM_FRAMES))
         self._anchor(held, generator)
 
     def _anchor(self, held: tuple[int, float] | None, generator: Generator) -> None:
@@ -198,7 +197,7 @@ class ActWatch:
         self._recent.clear()
 
     def _now(self) -> Generator:
-        return Generator.in_clone(self._ale.cloneState(include_rng=True))
+        return Generator.in_clone(self._ale.cloneState(include_rng=True).serialize())
 
     def _find_held(self, now: Generator) -> tuple[int, float] | None:
         sticky, after = self._roll(self._generator, self._acts)
@@ -225,9 +224,9 @@ class Generator:
     position: int
 
     @classmethod
-    def in_clone(cls, state: Any) -> Generator:
-        """The generator of sticky frames in an emulator's clone."""
-        written = state.serialize()[-_GENERATOR_BYTES:]  # the console has one of its own before it
+    def in_clone(cls, clone: bytes) -> Generator:
+        """The generator of sticky frames in an emulator's clone, as ALE writes it down."""
+        written = clone[-_GENERATOR_BYTES:]  # the console has one of its own before it
         found = _GENERATOR.search(written)
         if found is None:
             raise ValueError("no generator is in the emulator's state; this ale_py writes it in another way")
@@ -277,10 +276,14 @@ class Twister:
 
 
 _TWISTER = Twister()
+"""Only ever used from a state that was just put in."""
 
 
-def _draw(ale: Any, state: Any, held: tuple[int, float], frames: int) -> None:
-    """Let some frames be drawn after ``state``, then go back to it."""
+def _draw(ale: Any, clone: bytes, held: tuple[int, float], frames: int) -> None:
+    """Let some frames be drawn after a clone was taken, then go back to it."""
+    from ale_py import ALEState  # late: most environments are no Atari games
+
+    state = ALEState(clone)
     if state.getEpisodeFrameNumber() == 0:
         ale.reset_game()  # draws what was drawn there, and leaves nothing held
     else:
@@ -288,6 +291,20 @@ def _draw(ale: Any, state: Any, held: tuple[int, float], frames: int) -> None:
         for _ in range(frames):
             ale.act(*held)
     ale.restoreState(state)
+
+
+def _told(generator: np.random.Generator | None) -> Any:
+    """A generator as its state, where it is of Gymnasium's own kind: a tenth of the time that pickle takes for it."""
+    bits = None if generator is None else generator.bit_generator
+    return bits.state if type(bits) is np.random.PCG64 else generator
+
+
+def _made(told: Any) -> Any:
+    if not isinstance(told, dict):
+        return told
+    bits = np.random.PCG64()
+    bits.state = cast(Any, told)
+    return np.random.Generator(bits)
 
 
 def repeat_probability(env: Any) -> float:

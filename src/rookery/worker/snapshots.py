@@ -15,7 +15,7 @@ import gymnasium
 
 from rookery.worker.snapshot_layers import Atari, Attributes, Layer, OwnState, class_name, repeat_probability
 
-_FORMAT = 1
+_FORMAT = 2
 
 _PROTOCOL = ("save_state", "load_state")
 
