@@ -196,8 +196,17 @@ static PyObject *Notes_note_held(Notes *self, PyObject *noargs) {
     return note_each(self, self->held_begun, self->held_digest, self->held_ended);
 }
 
+/* Slots as numbers in a row; as they are where they are that already, for whatever else numpy would ask takes longer. */
+static PyArrayObject *numbers_of(PyObject *slots) {
+    PyArrayObject *array = (PyArrayObject *)slots;
+    if (PyArray_CheckExact(slots) && PyArray_TYPE(array) == NPY_INT64 && PyArray_NDIM(array) == 1 &&
+        PyArray_IS_C_CONTIGUOUS(array) && PyArray_ISBEHAVED_RO(array))
+        return (PyArrayObject *)Py_NewRef(slots);
+    return (PyArrayObject *)PyArray_ContiguousFromAny(slots, NPY_INT64, 1, 1);
+}
+
 static PyObject *Notes_note(Notes *self, PyObject *slots) {
-    PyArrayObject *array = (PyArrayObject *)PyArray_ContiguousFromAny(slots, NPY_INT64, 1, 1);
+    PyArrayObject *array = numbers_of(slots);
     if (!array) return NULL;
     const int64_t *numbers = PyArray_DATA(array);
     self->room = 0;                                       /* unknown again */
@@ -281,7 +290,7 @@ static PyObject *rows_of(PyArrayObject *from, const int64_t *slots, npy_intp cou
 /* picks(slots, arrays) -> a tuple of fresh copies of these slots' rows. */
 static PyObject *picks(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     if (nargs != 2 || !PyTuple_Check(args[1])) { PyErr_SetString(PyExc_TypeError, "picks(slots, tuple of arrays)"); return NULL; }
-    PyArrayObject *slots = (PyArrayObject *)PyArray_ContiguousFromAny(args[0], NPY_INT64, 1, 1);
+    PyArrayObject *slots = numbers_of(args[0]);
     if (!slots) return NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(args[1]);
     PyObject *out = PyTuple_New(count);
@@ -297,30 +306,57 @@ static PyObject *picks(PyObject *module, PyObject *const *args, Py_ssize_t nargs
     return out;
 }
 
-/* ended(terminated, truncated, returns, lengths, times) -> (slots, returns, lengths, times) of the slots that ended. */
+/* slots_of(groups, rows) -> the slots of a list of groups, end to end; rows has those of each group, all of one size. */
+static PyObject *slots_of(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    PyArrayObject *rows = nargs == 2 && PyList_Check(args[0]) && PyArray_Check(args[1]) ? (PyArrayObject *)args[1] : NULL;
+    if (!rows || PyArray_TYPE(rows) != NPY_INT64 || PyArray_NDIM(rows) != 2 || !PyArray_IS_C_CONTIGUOUS(rows)) {
+        PyErr_SetString(PyExc_TypeError, "slots_of(list of groups, their slots)");
+        return NULL;
+    }
+    npy_intp groups = PyArray_DIM(rows, 0), each = PyArray_DIM(rows, 1), count = PyList_GET_SIZE(args[0]) * each;
+    PyObject *out = PyArray_SimpleNew(1, &count, NPY_INT64);
+    for (npy_intp i = 0; out && i < PyList_GET_SIZE(args[0]); i++) {
+        Py_ssize_t g = PyLong_AsSsize_t(PyList_GET_ITEM(args[0], i));
+        if (g < 0 || g >= groups) {
+            if (!PyErr_Occurred()) PyErr_Format(PyExc_IndexError, "group %zd of %zd", g, (Py_ssize_t)groups);
+            Py_CLEAR(out);
+            break;
+        }
+        memcpy((int64_t *)PyArray_DATA((PyArrayObject *)out) + i * each, (int64_t *)PyArray_DATA(rows) + g * each,
+               (size_t)each * sizeof(int64_t));
+    }
+    return out;
+}
+
+/* ended(slots, terminated, truncated, returns, lengths, times) -> (slots, returns, lengths, times) of those that ended.
+ * Flags are by row, records by slot. */
 static PyObject *ended(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     for (Py_ssize_t i = 0; i < nargs; i++)
-        if (nargs != 5 || !PyArray_Check(args[i]) || PyArray_ITEMSIZE((PyArrayObject *)args[i]) != (i < 2 ? 1 : 8)) {
-            PyErr_SetString(PyExc_TypeError, "ended(terminated, truncated, returns, lengths, times)");
+        if (nargs != 6 || !PyArray_Check(args[i]) || PyArray_ITEMSIZE((PyArrayObject *)args[i]) != (i == 1 || i == 2 ? 1 : 8)) {
+            PyErr_SetString(PyExc_TypeError, "ended(slots, terminated, truncated, returns, lengths, times)");
             return NULL;
         }
-    npy_intp size = PyArray_SIZE((PyArrayObject *)args[0]), count = 0;
-    int64_t *which = PyMem_Malloc((size_t)(size + 1) * sizeof *which);
-    if (!which) return PyErr_NoMemory();
-    const uint8_t *terminated = PyArray_DATA((PyArrayObject *)args[0]), *truncated = PyArray_DATA((PyArrayObject *)args[1]);
-    for (npy_intp s = 0; s < size; s++)
-        if (terminated[s] | truncated[s]) which[count++] = s;
-    PyObject *slots = PyArray_SimpleNew(1, &count, NPY_INT64);
-    if (slots) for (npy_intp i = 0; i < count; i++) ((int64_t *)PyArray_DATA((PyArrayObject *)slots))[i] = which[i];
-    PyObject *out = Py_BuildValue("(NNNN)", slots, rows_of((PyArrayObject *)args[2], which, count),
-                                  rows_of((PyArrayObject *)args[3], which, count), rows_of((PyArrayObject *)args[4], which, count));
+    PyArrayObject *slots = numbers_of(args[0]);
+    npy_intp size = slots ? PyArray_SIZE(slots) : 0, count = 0;
+    int64_t *which = slots ? PyMem_Malloc((size_t)(size + 1) * sizeof *which) : NULL;
+    if (!which) { Py_XDECREF(slots); return slots ? PyErr_NoMemory() : NULL; }
+    const int64_t *numbers = PyArray_DATA(slots);
+    const uint8_t *terminated = PyArray_DATA((PyArrayObject *)args[1]), *truncated = PyArray_DATA((PyArrayObject *)args[2]);
+    for (npy_intp row = 0; row < size; row++)
+        if (terminated[row] | truncated[row]) which[count++] = numbers[row];
+    PyObject *who = PyArray_SimpleNew(1, &count, NPY_INT64);
+    if (who && count) memcpy(PyArray_DATA((PyArrayObject *)who), which, (size_t)count * sizeof *which);
+    PyObject *out = Py_BuildValue("(NNNN)", who, rows_of((PyArrayObject *)args[3], which, count),
+                                  rows_of((PyArrayObject *)args[4], which, count), rows_of((PyArrayObject *)args[5], which, count));
     PyMem_Free(which);
+    Py_DECREF(slots);
     return out;
 }
 
 static PyMethodDef functions[] = {
     {"copies", copies, METH_O, "Fresh copies of a tuple of arrays."},
     {"picks", (PyCFunction)(void *)picks, METH_FASTCALL, "Fresh copies of some rows of a tuple of arrays."},
+    {"slots_of", (PyCFunction)(void *)slots_of, METH_FASTCALL, "The slots of some groups."},
     {"ended", (PyCFunction)(void *)ended, METH_FASTCALL, "Which slots ended, with what is known of their episodes."},
     {NULL, NULL, 0, NULL}};
 

@@ -58,13 +58,10 @@ class Gatherer:
 
     def everybody(self, attention: int) -> Batch:
         """Every slot, none of them masked: the common case."""
+        slots = self.all_slots
         if self._native is not None and not attention & Attention.MAIL:
-            *parts, reward, terminated, truncated, valid = self._native.copies(self._common)
-            episodes = NO_EPISODES
-            if attention & Attention.ENDED:
-                episodes = Episodes(*self._native.ended(terminated, truncated, *self._records))
-            return Batch(self._joined(parts), reward, terminated, truncated, valid, self.all_slots, {}, episodes)
-        control, slots, valid = self._control, self.all_slots, self._all_valid.copy()
+            return self._common_batch(slots, self._native.copies(self._common), attention)
+        control, valid = self._control, self._all_valid.copy()
         letters = self._letters(slots, None) if attention & Attention.MAIL else {}
         obs = self._observe(EVERYBODY, slots, letters)
         reward, terminated, truncated = control.reward, control.terminated, control.truncated
@@ -77,13 +74,7 @@ class Gatherer:
     def some(self, slots: Slots, attention: int) -> Batch:
         """These slots, none of them masked: the common case of first-ready batches."""
         if self._native is not None and not attention & Attention.MAIL:
-            *parts, reward, terminated, truncated, valid = self._native.picks(slots, self._common)
-            episodes = NO_EPISODES
-            if attention & Attention.ENDED:
-                records = self._native.picks(slots, self._records)
-                rows, *counted = self._native.ended(terminated, truncated, *records)
-                episodes = Episodes(slots[rows], *counted)
-            return Batch(self._joined(parts), reward, terminated, truncated, valid, slots, {}, episodes)
+            return self._common_batch(slots, self._native.picks(slots, self._common), attention)
         control, valid = self._control, np.ones(len(slots), np.bool_)
         letters = self._letters(slots, None) if attention & Attention.MAIL else {}
         obs = self._observe(slots, slots, letters)
@@ -92,10 +83,16 @@ class Gatherer:
         episodes = self._episodes(slots, terminated | truncated) if attention & Attention.ENDED else NO_EPISODES
         return Batch(obs, reward, terminated, truncated, valid, slots, infos, episodes)
 
+    def _common_batch(self, slots: Slots, copied: tuple[Any, ...], attention: int) -> Batch:
+        *parts, reward, terminated, truncated, valid = copied
+        episodes = NO_EPISODES
+        if attention & Attention.ENDED:
+            episodes = Episodes(*self._native.ended(slots, terminated, truncated, *self._records))
+        obs = parts[0] if self._plain is not None else self._joined(parts)
+        return Batch(obs, reward, terminated, truncated, valid, slots, {}, episodes)
+
     def _joined(self, parts: list[Any]) -> Any:
         """An observation's arrays in the structure of its space."""
-        if self._plain is not None:
-            return parts[0]
         if self._keys is not None:
             return dict(zip(self._keys, parts, strict=True))
         rest = iter(parts)

@@ -21,6 +21,7 @@ from rookery.spec.phase import Attention, Op
 from rookery.spec.plan import Plan
 from rookery.transport.control import Control
 from rookery.transport.mailbox import STATE, Mailbox
+from rookery.transport.native import native_module
 
 ORDINARY = Attention.MAIL | Attention.ENDED
 """What the fast way can deal with."""
@@ -48,8 +49,9 @@ class Receiver:
         self._batch_groups = self._all_groups
         if not plan.is_synchronous:
             self._batch_groups = plan.batch_size // len(plan.group_slots[0])
-        # Groups of one size, the usual case, need no concatenation.
+        # Groups of one size, the usual case: their slots are found natively.
         is_even = len({len(slots) for slots in plan.group_slots}) == 1
+        self._native: Any = native_module("rookery.pool._native") if is_even else None
         self._even = np.stack(plan.group_rows) if is_even else None
         # The native exchange reads the machine's own clock.
         self._recv_some = getattr(caller, "recv_some", None) if isinstance(clock, SystemClock) else None
@@ -97,7 +99,7 @@ class Receiver:
         self._turn = (groups[-1] + 1) % self._all_groups
         if need == self._all_groups:
             groups.sort()
-        slots = self._even.take(groups, axis=0).ravel() if self._even is not None else self._concatenated(groups)
+        slots = self._slots_of(groups) if self._native is None else self._native.slots_of(groups, self._even)
         self.last_slots, self.last_groups = slots, groups
         if attention & ~ORDINARY:
             attention = self._looked_closer(slots, groups, attention)
@@ -155,5 +157,5 @@ class Receiver:
             nbytes = int(self._control.state_bytes[slot])
             self._journal.keep_snapshot(slot, self._mail.get_bytes(slot, STATE, nbytes))
 
-    def _concatenated(self, groups: list[int]) -> Slots:
+    def _slots_of(self, groups: list[int]) -> Slots:
         return np.concatenate([self._plan.group_rows[g] for g in groups])
