@@ -71,9 +71,9 @@ TIANSHOU = Entry("tianshou", "tianshou", "Tianshou ShmemVectorEnv")
 ENVPOOL = Entry("envpool", "envpool", "EnvPool (its own C++ env), 2 threads", {"num_threads": 2}, has_limit=False)
 
 
-def first_ready(num_envs: int, batch: int) -> Entry:
-    """Rookery's first-ready batches: two workers, every slot a group of its own."""
-    settings = {"workers": 2, "groups": num_envs // 2, "batch_size": batch}
+def first_ready(num_envs: int, batch: int, each: int = 1, **settings: Any) -> Entry:
+    """Rookery's first-ready batches: two workers, groups of ``each`` slots."""
+    settings = {"workers": 2, "groups": num_envs // 2 // each, "batch_size": batch, **settings}
     return Entry("rookery_first", "rookery", f"Rookery Pool, first {batch} ready", settings)
 
 
@@ -95,9 +95,17 @@ CELLS = (
         (LOCKSTEP, STREAM, SEEDED, ROOKERY_VECTOR, GYM_ASYNC, GYM_SYNC, SB3_DUMMY, SB3_SUBPROC, TIANSHOU, ENVPOOL),
         limit="cartpole", quick=True,
     ),
-    Cell("cartpole", 32, (LOCKSTEP, STREAM, SEEDED, GYM_ASYNC, GYM_SYNC, ENVPOOL), limit="cartpole"),
     Cell(
-        "cartpole", 128, (APART, LOCKSTEP, STREAM, SEEDED, GYM_ASYNC, GYM_SYNC, SB3_DUMMY, ENVPOOL, envpool_first(64)),
+        "cartpole", 32,
+        (LOCKSTEP, STREAM, first_ready(32, 24, 4, seed_episodes=False), SEEDED, GYM_ASYNC, GYM_SYNC, ENVPOOL),
+        limit="cartpole",
+    ),
+    Cell(
+        "cartpole", 128,
+        (
+            APART, LOCKSTEP, STREAM, first_ready(128, 96, 8, seed_episodes=False), SEEDED, GYM_ASYNC, GYM_SYNC,
+            SB3_DUMMY, ENVPOOL, envpool_first(64),
+        ),
         limit="cartpole",
     ),
     Cell(

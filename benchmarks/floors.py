@@ -137,6 +137,8 @@ FLOORS = (
     Floor("CartPole, 8 environments: of the limit", 0.50, True, ratio("cartpole-8")),
     Floor("CartPole, 32 environments: of the limit", 0.75, True, ratio("cartpole-32")),
     Floor("CartPole, 128 environments: of the limit", 0.85, True, ratio("cartpole-128")),
+    Floor("CartPole, 32 environments, first ready: of the limit", 0.75, True, ratio("cartpole-32", "rookery_first")),
+    Floor("CartPole, 128 environments, first ready: of the limit", 0.85, True, ratio("cartpole-128", "rookery_first")),
     Floor("CartPole, 8 environments: times Gymnasium Async", 5.0, True, lead("cartpole-8", "gymnasium_async"), "x"),
     Floor("1 ms burn, 8 environments, full batches: of the limit", 0.93, True, ratio("burn-8")),
     Floor("1 ms burn, 8 environments, first ready: of the limit", 0.96, True, ratio("burn-8", "rookery_first")),

@@ -1,7 +1,7 @@
 """What healing costs while nothing breaks, and how long it takes when something does.
 
-The price is a ratio of a few percent, so both pools live in one process and take turns in short windows: whatever the
-machine does to one it does to the other.
+The price is a ratio of a few percent, so two pools take turns in short windows: whatever the machine does to one it
+does to the other. Each has a process of its own: of two in one process the first to be opened was the faster one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ import numpy as np
 import rookery
 from cells import CELLS, Cell, Entry
 from rookery.events import SlotHealed
-from systems import Rookery
+from rounds import WARM_S, Child, fresh
 
-PAIRS = 150
-WINDOW_S = 0.05
-LOOKS = 8
-"""Batches between two looks at the clock."""
+PAIRS = 250
+WINDOW_S = 0.03
 
 KILLS = 16
 CALM_STEPS = 40
@@ -57,28 +55,24 @@ def prices(cells: list[Cell], pairs: int, window_s: float) -> list[Price]:
 
 def _price(cell: Cell, entry: Entry, pairs: int, window_s: float) -> Price:
     price = Price(cell.name, entry.key)
-    cut = Rookery(cell.workload, cell.num_envs, **entry.settings, on_fault="cut")
-    heal = Rookery(cell.workload, cell.num_envs, **entry.settings, on_fault="heal")
+    pools: list[Child] = []
     try:
-        _rate(cut, window_s), _rate(heal, window_s)
+        for mode in ("cut", "heal"):
+            settings = {**entry.settings, "on_fault": mode}
+            pools.append(fresh(entry.system, cell.workload, cell.num_envs, settings, WARM_S)[0])
+        cut, heal = pools
         for turn in range(pairs):
-            first, second = (cut, heal) if turn % 2 else (heal, cut)
-            rates = {id(first): _rate(first, window_s), id(second): _rate(second, window_s)}
-            price.ratios.append(rates[id(heal)] / rates[id(cut)])
+            rates = {child.pid: _rate(child, window_s) for child in (pools if turn % 2 else pools[::-1])}
+            price.ratios.append(rates[heal.pid] / rates[cut.pid])
     finally:
-        cut.close()
-        heal.close()
+        for child in pools:
+            child.end()
     return price
 
 
-def _rate(system: Rookery, window_s: float) -> float:
-    rows, turn, began = 0, 0, time.perf_counter()
-    while True:
-        for _ in range(LOOKS):
-            rows, turn = rows + system.step(turn), turn + 1
-        took = time.perf_counter() - began
-        if took >= window_s:
-            return rows / took
+def _rate(child: Child, window_s: float) -> float:
+    answer = child.request("run", seconds=window_s)
+    return float(answer["steps"] / answer["seconds"])
 
 
 def recoveries(kills: int) -> list[Recovery]:

@@ -49,8 +49,8 @@ METHOD = """\
 - Systems have the settings their users get; a row says otherwise. Everything is confined to two cores.
 - Peers seed the first reset only. Rookery's default, a seed for every episode, costs about 20 us an episode and has a
   row of its own where episodes are short; every other row does the same work.
-- The price of healing is measured in one process: two pools, one with `on_fault="heal"`, one with `"cut"`, take turns
-  in short windows, and each pair gives one ratio.
+- The price of healing: two pools, one with `on_fault="heal"`, one with `"cut"`, each in a process of its own, take
+  turns in short windows, and each pair gives one ratio.
 - "start" is from the system's import to its first observations; PSS is of its whole process tree, after half a second.
 - EnvPool steps its own C++ version of a game, so a ratio to these bare loops would mean nothing.
 - "others" is what all processes but the measured ones used, "steal" what the host took, both in cores (worst window): a
