@@ -121,5 +121,5 @@ CELLS = (
         "errand", 8, (APART, LOCKSTEP, ROOKERY, TWO_WORKERS, first_ready(8, 4), GYM_ASYNC, SB3_SUBPROC),
         limit="errand",
     ),
-    Cell("pong", 8, (ROOKERY, GYM_ASYNC, SB3_SUBPROC, TIANSHOU, ENVPOOL), limit="pong"),
+    Cell("pong", 8, (LOCKSTEP, STREAM, SEEDED, GYM_ASYNC, SB3_SUBPROC, TIANSHOU, ENVPOOL), limit="pong"),
 )  # fmt: skip
