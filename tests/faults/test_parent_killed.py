@@ -23,7 +23,8 @@ class Messy:
             Fragile(fault, When("construct", slots=(0,)))()
         return Fragile("hang_native", When("step", at=3, slots=(1,)))()
 
-pool = rookery.Pool(Messy(), 3, workers=3, start_method=sys.argv[1], batch_size=1)
+# A hang that lasts: these programs wait for each other to be up, which takes long on a busy machine.
+pool = rookery.Pool(Messy(), 3, workers=3, start_method=sys.argv[1], batch_size=1, step_timeout_s=600)
 pool.reset(seed=1)
 print("up", flush=True)
 pool.send([0, 0, 0])

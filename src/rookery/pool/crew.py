@@ -41,9 +41,6 @@ from rookery.transport.mailbox import TO_WORKER
 PROGRESS_STEPS = 50
 """Steps after which a generation counts as "it worked": a fault after that is not a crash loop."""
 
-KEEPER_PATIENCE_NS = 5 * NS
-"""A kill is reported within milliseconds; after this long the keeper itself is stopped or stuck."""
-
 RECYCLE_JITTER = 0.1
 """Limits differ by up to this share between workers, so that they do not reach them together."""
 
@@ -214,7 +211,9 @@ class Crew:
             asked = member.went_ns if self._wiring.control.to_worker[member.line, TO_GO] else None
         reading = Reading(phase, int(since[member.line, 0]), asked, slot)
         self._act(member, member.machine.look(reading, now, self._start_scale()))
-        if member.machine.state is State.KILLING and now - member.machine.since_ns > KEEPER_PATIENCE_NS:
+        if member.machine.state is not State.KILLING:
+            member.keeper.renew()
+        elif member.keeper.is_over(now):
             self._children.kill_keeper()  # it does not answer; its channel tells the rest
 
     def _start_scale(self) -> float:

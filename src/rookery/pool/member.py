@@ -12,6 +12,10 @@ from rookery.spec.seat import Hello
 from rookery.supervise import host
 from rookery.supervise.budget import Backoff
 from rookery.supervise.machine import NS, Deadlines, State, WorkerMachine
+from rookery.supervise.patience import Patience
+
+KEEPER_PATIENCE_NS = 5 * NS
+"""A kill is reported within milliseconds; after this long the keeper itself is stopped or stuck."""
 
 LONGEST_S = 1e8
 """Three years: what an infinite deadline becomes."""
@@ -43,6 +47,8 @@ class Member:
     went_ns: int = 0
     log_from: int = 0
     steps_at_start: int = 0
+    keeper: Patience = field(default_factory=lambda: Patience(KEEPER_PATIENCE_NS))
+    """With the keeper, which is to report the end of this worker."""
 
     @property
     def is_up(self) -> bool:
