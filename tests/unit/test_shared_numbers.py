@@ -45,11 +45,24 @@ def test_the_lines_of_the_control_segment_are_cache_lines():
     layout = control.control_layout(workers=3, slots=5)
     offsets = dict(zip((field.name for field in layout.fields), layout.offsets, strict=True))
     fields = {field.name: field for field in layout.fields}
-    for name in ("parent", "to_worker", "from_worker", "since_ns", "group"):
+    for name in ("parent", "to_worker", "from_worker", "since_ns", "group", "record"):
         assert offsets[name] % 64 == 0
         assert fields[name].nbytes % 64 == 0, f"one writer of {name} would share a line with another"
 
 
 def test_every_field_of_the_control_segment_has_a_typed_name():
     declared = set(control.Control.__annotations__)
-    assert declared == {field.name for field in control.control_layout(1, 1).fields}
+    assert declared == {field.name for field in control.control_layout(1, 1).fields} | set(control.RECORD.names)
+
+
+def test_the_words_of_a_slots_record_are_where_the_native_loop_looks_for_them():
+    text = (PACKAGE / "worker" / "_native.c").read_text()
+    (body,) = re.findall(r"typedef struct \{([^}]*)\} Record;", text)
+    sizes, at, found = {"double": 8, "int64_t": 8, "uint64_t": 8, "uint8_t": 1}, 0, {}
+    for kind, names in re.findall(r"(\w+) ([^;]*);", body):
+        for name, count in re.findall(r"(\w+)(?:\[(\d+)\])?", names):
+            found[name], at = at, at + sizes[kind] * int(count or 1)
+    in_c = {"mail_bytes": "mail", "episode_began_ns": "began"}
+    assert {name: control.RECORD.fields[name][1] for name in control.RECORD.names} == {
+        name: found[in_c.get(name, name)] for name in control.RECORD.names
+    }

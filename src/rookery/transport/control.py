@@ -16,6 +16,7 @@ number, base_... parent    which episode an asked reset begins; the slot's seed,
 restore_...      parent    an order to bring the slot back; bytes is zero when there is none
 reward, ...      worker    the answer of a slot; read by the parent after it saw ``done``
 begun, digest    worker    episodes begun so far; 32 bits that stand for the row
+record           worker    a slot's own words (``RECORD``), each by its name
 outcome, ...     worker    what became of an order; read by the parent when the worker is up, or has answered
 state_..., save  worker    a snapshot in the mailbox (bytes is zero when there is none), and when the next is due
 rng              worker    generator states with which the last two episodes began, by number modulo 2
@@ -50,6 +51,25 @@ HISTOGRAM_BUCKETS = 80
 """Step times by half octaves of nanoseconds: bucket 79 begins at about 13 minutes."""
 
 
+RECORD_BYTES = 128
+RECORD = np.dtype(
+    {
+        "names": [
+            *("running_return", "running_length", "steps", "step_ns", "torn"),
+            *("saved_at", "save_every", "state_bytes", "mail_bytes", "episode_began_ns", "status"),
+        ],
+        "formats": ["f8", "i8", "u8", "u8", "u1", "i8", "i8", "i8", "i8", "u8", "u1"],
+        "offsets": [0, 8, 16, 24, 32, 64, 72, 80, 88, 96, 104],
+        "itemsize": RECORD_BYTES,
+    }
+)
+"""What a slot's worker writes and reads in every step and the parent seldom does; worker/_native.c has the same struct.
+
+Two lines of its own for each slot, the first for what changes with every step: workers whose slots shared a line would
+take it from each other all the time.
+"""
+
+
 def control_layout(workers: int, slots: int) -> Layout:
     """The byte map of the control segment. There are never more groups than slots."""
     per_slot = [
@@ -62,31 +82,20 @@ def control_layout(workers: int, slots: int) -> Layout:
         ("base_episode", "i8"),
         ("restore_bytes", "i8"),
         ("restore_number", "i8"),
-        ("status", "u1"),
-        ("torn", "u1"),
         ("ended", "u1"),
         ("terminated", "?"),
         ("truncated", "?"),
         ("reward", "f8"),
-        ("mail_bytes", "i8"),
         ("begun", "i8"),
         ("digest", "u4"),
         ("outcome", "u1"),
         ("restored_steps", "i8"),
-        ("state_bytes", "i8"),
         ("state_length", "i8"),
         ("state_total", "f8"),
-        ("saved_at", "i8"),
-        ("save_every", "i8"),
-        ("running_return", "f8"),
-        ("running_length", "i8"),
-        ("episode_began_ns", "u8"),
         ("episode_return", "f8"),
         ("episode_length", "i8"),
         ("episode_time_s", "f8"),
-        ("steps", "u8"),
         ("episodes", "u8"),
-        ("step_ns", "u8"),
         ("reset_ns", "u8"),
         ("construct_ns", "u8"),
     ]
@@ -98,6 +107,7 @@ def control_layout(workers: int, slots: int) -> Layout:
             Field("since_ns", (workers, 8), "u8"),
             Field("group", (slots, WORDS), "u4"),
             *(Field(name, (slots,), dtype) for name, dtype in per_slot),
+            Field("record", (slots, RECORD_BYTES), "u1"),
             Field("rng", (slots, 2, RNG_BYTES), "u1"),
             Field("step_histogram", (slots, HISTOGRAM_BUCKETS), "u4"),
         ]
@@ -129,6 +139,7 @@ class Control:
     reward: npt.NDArray[np.float64]
     mail_bytes: npt.NDArray[np.int64]
     begun: npt.NDArray[np.int64]
+    record: npt.NDArray[np.uint8]
     digest: npt.NDArray[np.uint32]
     outcome: npt.NDArray[np.uint8]
     restored_steps: npt.NDArray[np.int64]
@@ -155,4 +166,6 @@ class Control:
         """Look at a segment of so many workers and rows; ``slots``: only at the first so many rows."""
         views: Mapping[str, npt.NDArray[Any]] = control_layout(workers, rows).views(buffer)
         per_worker = ("parent", "to_worker", "from_worker", "since_ns")
+        record = views["record"].view(RECORD)[:slots, 0]
+        self.__dict__.update({name: record[name] for name in RECORD.names or ()})
         self.__dict__.update({name: view if name in per_worker else view[:slots] for name, view in views.items()})

@@ -38,7 +38,25 @@ typedef struct {
     Py_ssize_t shape[MAX_DIMS];
 } Leaf;
 
-typedef struct { PyObject *slot, *step, *reset, *base; Py_ssize_t index; } Seat;    /* one environment */
+/* The same as control.RECORD. */
+typedef struct {
+    double running_return;
+    int64_t running_length;
+    uint64_t steps, step_ns;
+    uint8_t torn, rest_of_line[31];
+    int64_t saved_at, save_every, state_bytes, mail;
+    uint64_t began;
+    uint8_t status, rest[23];
+} Record;
+_Static_assert(sizeof(Record) == 128, "control.RECORD_BYTES");
+
+/* one environment */
+typedef struct {
+    PyObject *slot, *step, *reset, *base;
+    Py_ssize_t index;
+    int unsealed;          /* its newest row has no digest yet */
+} Seat;
+
 typedef struct { Py_ssize_t group; Py_ssize_t count; Seat *seats; uint32_t asked; } Table; /* one group of them */
 
 typedef struct {
@@ -48,10 +66,11 @@ typedef struct {
     Table *tables;
     Py_ssize_t table_count, turn;
     uint32_t *parent, *to, *from, *group;
-    uint64_t *since, *began, *steps, *episodes, *step_ns, *reset_ns;
-    uint8_t *op, *status, *torn, *ended, *terminated, *truncated;
-    double *reward, *running_return, *episode_return, *episode_time;
-    int64_t *mail, *running_length, *episode_length, *begun, *restore, *state_bytes, *saved_at, *save_every;
+    Record *record;
+    uint64_t *since, *episodes, *reset_ns;
+    uint8_t *op, *ended, *terminated, *truncated;
+    double *reward, *episode_return, *episode_time;
+    int64_t *episode_length, *begun, *restore;
     uint32_t *histogram, *digest;
     Leaf leaves[MAX_LEAVES];
     int leaf_count;        /* 0: rows are written and digested by the slot */
@@ -85,16 +104,11 @@ static void *hold(Loop *self, PyObject *owner, const char *name) {
 static int hold_control(Loop *self, PyObject *control, Py_ssize_t worker) {
     struct { const char *name; void *into; } wanted[] = {
         {"parent", &self->parent}, {"to_worker", &self->to}, {"from_worker", &self->from}, {"group", &self->group},
-        {"since_ns", &self->since}, {"op", &self->op}, {"status", &self->status}, {"torn", &self->torn},
-        {"ended", &self->ended}, {"terminated", &self->terminated}, {"truncated", &self->truncated},
-        {"reward", &self->reward}, {"mail_bytes", &self->mail}, {"running_return", &self->running_return},
-        {"running_length", &self->running_length}, {"episode_began_ns", &self->began},
-        {"episode_return", &self->episode_return}, {"episode_length", &self->episode_length},
-        {"episode_time_s", &self->episode_time}, {"steps", &self->steps}, {"episodes", &self->episodes},
-        {"step_ns", &self->step_ns}, {"reset_ns", &self->reset_ns}, {"step_histogram", &self->histogram},
-        {"begun", &self->begun}, {"digest", &self->digest}, {"restore_bytes", &self->restore},
-        {"state_bytes", &self->state_bytes}, {"saved_at", &self->saved_at}, {"save_every", &self->save_every},
-        {"rng", &self->rng}};
+        {"since_ns", &self->since}, {"op", &self->op}, {"ended", &self->ended}, {"terminated", &self->terminated},
+        {"truncated", &self->truncated}, {"reward", &self->reward}, {"episode_return", &self->episode_return},
+        {"episode_length", &self->episode_length}, {"episode_time_s", &self->episode_time}, {"episodes", &self->episodes},
+        {"reset_ns", &self->reset_ns}, {"step_histogram", &self->histogram}, {"begun", &self->begun},
+        {"restore_bytes", &self->restore}, {"record", &self->record}, {"digest", &self->digest}, {"rng", &self->rng}};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         void *p = hold(self, control, wanted[i].name);
         if (!p) return -1;
@@ -279,13 +293,11 @@ static uint64_t digest_all(const char *data, size_t count, uint64_t start) {
 }
 
 static uint64_t digest_some(const char *data, size_t count, uint64_t start) {
-    uint64_t digest = start ^ count * 0x452821E638D01377ull, word;
+    uint64_t digest = start ^ count * 0x452821E638D01377ull;
     if (count < 8 * SAMPLES) return digest_rest(data, count, digest);
-    for (size_t i = 0; i < SAMPLES; i++) {
-        memcpy(&word, data + i * (count - 8) / (SAMPLES - 1), 8);
-        digest = fold(digest, word);
-    }
-    return digest;
+    char words[8 * SAMPLES];
+    for (size_t i = 0; i < SAMPLES; i++) memcpy(words + 8 * i, data + i * (count - 8) / (SAMPLES - 1), 8);
+    return digest_blocks(words, SAMPLES / BLOCK_WORDS, digest);
 }
 
 static uint32_t seal_digest(uint64_t digest, double reward, int flags, int full) {
@@ -317,16 +329,27 @@ static uint32_t digest_row(Loop *self, Py_ssize_t s, double reward, int flags) {
     return seal_digest(digest, reward, flags, 1);
 }
 
-/* The digest of the row that was just written. Rows with parts that travel by mail are digested by the slot. */
+/* The row that was just written needs a digest. Those with parts that travel by mail are digested by the slot. */
 static int seal_row(Loop *self, Seat *seat, double reward, int flags) {
     if (!self->traces) return 0;
-    if (self->leaf_count) {
-        self->digest[seat->index] = digest_row(self, seat->index, reward, flags);
-        return 0;
-    }
+    if (self->leaf_count) { seat->unsealed = 1; return 0; }
     PyObject *done = PyObject_CallMethod(seat->slot, "seal", "di", reward, flags);
     Py_XDECREF(done);
     return done ? 0 : -1;
+}
+
+/* Digests of all rows of a request, one after the other: between two steps this code would have to be fetched anew, for
+ * Python fills the processor's cache of instructions. Nothing is lost with a worker that dies before: what was not published
+ * is done again. */
+static void seal_table(Loop *self, Table *table) {
+    for (Py_ssize_t i = 0; i < table->count; i++) {
+        Seat *seat = &table->seats[i];
+        if (!seat->unsealed) continue;
+        Py_ssize_t s = seat->index;
+        int flags = (self->terminated[s] ? TERMINATED_BIT : 0) | (self->truncated[s] ? TRUNCATED_BIT : 0);
+        self->digest[s] = digest_row(self, s, self->reward[s], flags);
+        seat->unsealed = 0;
+    }
 }
 
 /* ---- generators -------------------------------------------------------------------------------------------------- */
@@ -374,8 +397,8 @@ static inline void stamp(Loop *self, uint32_t phase, Py_ssize_t slot, uint64_t n
 }
 
 static inline void count_step(Loop *self, Py_ssize_t s, uint64_t took) {
-    self->steps[s]++;
-    self->step_ns[s] += took;
+    self->record[s].steps++;
+    self->record[s].step_ns += took;
     uint64_t v = took < 2 ? 2 : took;
     int octave = 63 - __builtin_clzll(v);
     int bucket = 2 * octave + (int)((v >> (octave - 1)) & 1);
@@ -432,6 +455,10 @@ static const void *bytes_of(const Loop *self, const Leaf *leaf, PyObject *part, 
     return self->check_nan && has_nan(leaf, data) ? NULL : data;
 }
 
+/* For words that are read only once their writer is dead and reaped: then everything that it did is visible, in its order.
+ * Only the compiler must not change that order. */
+#define KEEP_ORDER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
 /* Writes the row if every part is exactly what the space declares; 0 means "let Python decide" (cast, or complain).
  * All parts are found before the first is written: a row is never half of one step and half of another. */
 static int write_row(Loop *self, Py_ssize_t s, PyObject *obs) {
@@ -442,12 +469,14 @@ static int write_row(Loop *self, Py_ssize_t s, PyObject *obs) {
         found[i] = part ? bytes_of(self, &self->leaves[i], part, &numbers[i]) : NULL;
         if (!found[i]) { PyErr_Clear(); return 0; }
     }
-    STORE(self->torn + s, 1);
+    self->record[s].torn = 1;
+    KEEP_ORDER();
     for (int i = 0; i < self->leaf_count; i++) {
         const Leaf *leaf = &self->leaves[i];
         copy_bytes(leaf->rows + s * leaf->bytes, found[i], (size_t)leaf->bytes);
     }
-    STORE(self->torn + s, 0);
+    KEEP_ORDER();
+    self->record[s].torn = 0;
     return 1;
 }
 
@@ -473,6 +502,11 @@ static int refuse_reward(Loop *self, PyObject *reward) {
     return -1;
 }
 
+/* Lines of these words are shared with the parent and with other workers' slots: they are left alone where nothing changes. */
+static inline void put_if_new(void *place, const void *value, size_t bytes) {
+    if (memcmp(place, value, bytes)) memcpy(place, value, bytes);
+}
+
 /* The answer of env.step into the row. Everything is checked before the slot's counters move. */
 static int take_answer(Loop *self, Seat *seat, PyObject *answer, uint32_t *attention) {
     Py_ssize_t s = seat->index;
@@ -484,25 +518,26 @@ static int take_answer(Loop *self, Seat *seat, PyObject *answer, uint32_t *atten
     double reward = PyFloat_AsDouble(PyTuple_GET_ITEM(answer, 1));
     if (reward == -1.0 && PyErr_Occurred()) return refuse_reward(self, PyTuple_GET_ITEM(answer, 1));
     if (isnan(reward)) { PyErr_SetString(self->bad_value, "reward: holds NaN"); return -1; }
-    int terminated = PyObject_IsTrue(PyTuple_GET_ITEM(answer, 2)), truncated = PyObject_IsTrue(PyTuple_GET_ITEM(answer, 3));
-    if (terminated < 0 || truncated < 0) return -1;
+    int is_terminated = PyObject_IsTrue(PyTuple_GET_ITEM(answer, 2)), is_truncated = PyObject_IsTrue(PyTuple_GET_ITEM(answer, 3));
+    if (is_terminated < 0 || is_truncated < 0) return -1;
+    uint8_t terminated = (uint8_t)is_terminated, truncated = (uint8_t)is_truncated;
     int over = terminated || truncated;
     int same_step = over && self->autoreset == SAME_STEP;
     if (!same_step && write_observation(self, seat, obs) < 0) return -1;
-    self->reward[s] = reward;
-    self->terminated[s] = (uint8_t)terminated;
-    self->truncated[s] = (uint8_t)truncated;
-    self->running_return[s] += reward;
-    self->running_length[s]++;
-    if (self->mail[s]) self->mail[s] = 0;
-    if (self->state_bytes[s]) self->state_bytes[s] = 0;
+    put_if_new(self->reward + s, &reward, sizeof reward);
+    put_if_new(self->terminated + s, &terminated, 1);
+    put_if_new(self->truncated + s, &truncated, 1);
+    self->record[s].running_return += reward;
+    self->record[s].running_length++;
+    if (self->record[s].mail) self->record[s].mail = 0;
+    if (self->record[s].state_bytes) self->record[s].state_bytes = 0;
     if (!same_step && seal_row(self, seat, reward, (terminated ? TERMINATED_BIT : 0) | (truncated ? TRUNCATED_BIT : 0)) < 0)
         return -1;
     if (over) {
         self->ended[s] = 1;
-        self->episode_return[s] = self->running_return[s];
-        self->episode_length[s] = self->running_length[s];
-        self->episode_time[s] = (double)(monotonic_ns() - self->began[s]) * 1e-9;
+        self->episode_return[s] = self->record[s].running_return;
+        self->episode_length[s] = self->record[s].running_length;
+        self->episode_time[s] = (double)(monotonic_ns() - self->record[s].began) * 1e-9;
         self->episodes[s]++;
         *attention |= ATTENTION_ENDED;
         if (same_step)
@@ -521,7 +556,7 @@ static int step_slot(Loop *self, Seat *seat, uint32_t *attention) {
     int failed = take_answer(self, seat, answer, attention);
     Py_DECREF(answer);
     Py_ssize_t s = seat->index;
-    if (!failed && self->save_every[s] && !self->ended[s] && self->running_length[s] - self->saved_at[s] >= self->save_every[s])
+    if (!failed && self->record[s].save_every && !self->ended[s] && self->record[s].running_length - self->record[s].saved_at >= self->record[s].save_every)
         failed = attention_of(PyObject_CallMethodNoArgs(seat->slot, self->s_save_state), attention);
     return failed;
 }
@@ -538,11 +573,11 @@ static int reset_slot(Loop *self, Seat *seat, uint64_t began, uint32_t *attentio
         PyErr_SetString(self->bad_value, "env.reset() must return (obs, info)");
     } else {
         PyObject *info = PyTuple_GET_ITEM(answer, 1);
-        self->began[s] = monotonic_ns();
-        self->reset_ns[s] += self->began[s] - began;
-        self->status[s] = self->ended[s] = 0;
-        self->running_return[s] = 0.0;
-        self->running_length[s] = self->mail[s] = self->saved_at[s] = self->state_bytes[s] = 0;
+        self->record[s].began = monotonic_ns();
+        self->reset_ns[s] += self->record[s].began - began;
+        self->record[s].status = self->ended[s] = 0;
+        self->record[s].running_return = 0.0;
+        self->record[s].running_length = self->record[s].mail = self->record[s].saved_at = self->record[s].state_bytes = 0;
         self->begun[s]++;
         failed = write_observation(self, seat, PyTuple_GET_ITEM(answer, 0));
         if (!failed && !(failed = seal_row(self, seat, 0.0, 0))) {
@@ -598,6 +633,7 @@ static int serve_table(Loop *self, Table *table, uint32_t *attention) {
         self->credit_ns += DIGEST_SHARE * (double)(after - now);
         now = after;
     }
+    seal_table(self, table);
     stamp(self, PHASE_IDLE, -1, now);
     return 0;
 }
