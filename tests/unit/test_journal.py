@@ -169,6 +169,17 @@ def test_nested_actions_come_back_as_they_were(tmp_path, monkeypatch):
     assert action["button"] == 2
 
 
+def test_an_action_that_nobody_carries_out_may_be_anything(desk):
+    desk.begin()
+    play(desk, [3])
+    desk.control.ended[0] = 1
+    desk.send([99, 0, 0])
+    assert desk.journal.is_autoreset(0)
+    assert not desk.journal.cannot(0)
+    order = desk.journal.order(0, is_open=True)
+    assert (desk.actions_of(order), digests_of(order)) == ([3], [100, 101])
+
+
 def test_an_action_outside_of_its_space_makes_the_episode_unhealable_and_only_that_one(desk):
     desk.begin()
     play(desk, [900])
@@ -351,8 +362,8 @@ def test_notes_taken_while_workers_work_are_those_from_before(desk):
 
 
 @pytest.mark.parametrize("next_step", [True, False])
-@pytest.mark.parametrize("seed", range(4))
-def test_whoever_looks_at_whatever_moment_finds_every_action(tmp_path, monkeypatch, twin, next_step, seed):
+@pytest.mark.parametrize(("seed", "rare"), [(0, 0.04), (1, 0.04), (2, 0.04), (3, 0.002), (4, 0.002)])
+def test_whoever_looks_at_whatever_moment_finds_every_action(tmp_path, monkeypatch, twin, next_step, seed, rare):
     """Batches of all and of some, noted before or while workers work, ends of episodes, looks in between."""
     slots = 5
     desk, draw = Desk(tmp_path, monkeypatch, twin, slots=slots, next_step=next_step), np.random.default_rng(seed)
@@ -372,8 +383,8 @@ def test_whoever_looks_at_whatever_moment_finds_every_action(tmp_path, monkeypat
         desk.answer(slot, over=next_step and draw.random() < 0.01)
         desk.control.digest[slot] = digest
 
-    for _ in range(600):
-        kind = draw.choice(["all", "held", "some", "look"], p=[0.2, 0.72, 0.04, 0.04])
+    for _ in range(1200):
+        kind = draw.choice(["all", "held", "some", "look"], p=[0.2, 0.8 - 2 * rare, rare, rare])
         actions = draw.integers(0, 4, slots)
         chosen = np.sort(draw.choice(slots, 2, replace=False)) if kind == "some" else np.arange(slots)
         desk.lone[chosen] = actions[chosen]
@@ -384,6 +395,10 @@ def test_whoever_looks_at_whatever_moment_finds_every_action(tmp_path, monkeypat
             assert (desk.actions_of(order), digests_of(order)) == (done[slot], seen[slot])
             continue
         {"all": notes.note_all, "held": notes.hold_all, "some": lambda: notes.note(chosen)}[kind]()  # noqa: B023
+        if kind != "held" and draw.random() < rare:  # a worker is dead, its neighbours go on
+            dead = int(chosen[0])
+            order = desk.journal.order(dead, is_open=True)
+            assert (desk.actions_of(order), digests_of(order)) == (done[dead], seen[dead])
         for slot in chosen.tolist():
             answer(slot, int(actions[slot]))
         if kind == "held":

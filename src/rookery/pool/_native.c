@@ -16,6 +16,7 @@
 #include "bytes.h"
 
 enum { STEP = 1, AUTORESET = 2, MAX_BUFFERS = 12 };
+enum { PILE_BATCHES = 128, PILE_BYTES = 262144 };         /* what a processor keeps near */
 
 typedef struct {
     PyObject_HEAD
@@ -24,11 +25,14 @@ typedef struct {
     int64_t *begun, *episode, *count, *base;
     uint8_t *ended, *pending, *blind, *actions;
     uint32_t *digest, *seen, *digests;
-    int64_t *held_begun;   /* copies of the three words that workers write, for notes taken while they work */
-    uint32_t *held_digest;
+    int64_t *held_begun;   /* copies of words that workers write, for notes taken while they work */
     uint8_t *held_ended;
+    uint8_t *piled_actions; /* by batch and slot */
+    uint32_t *piled_digests;
+    Py_ssize_t *since;     /* of each slot: the first of its entries in the pile */
     char *rows;
-    Py_ssize_t slots, chunk, width, row_bytes, room;
+    Py_ssize_t slots, chunk, width, row_bytes;
+    Py_ssize_t pile, height; /* how many batches the pile can hold, and does */
     int narrow, item_bytes, next_step;
     int64_t low, high;
     PyObject *full;
@@ -67,9 +71,16 @@ static int Notes_init(Notes *self, PyObject *args, PyObject *kwds) {
     self->width = action_bytes / self->slots / self->chunk;
     self->row_bytes = row_bytes / self->slots;
     self->held_begun = calloc((size_t)self->slots, sizeof(int64_t));
-    self->held_digest = calloc((size_t)self->slots, sizeof(uint32_t));
     self->held_ended = calloc((size_t)self->slots, 1);
-    if (!self->held_begun || !self->held_digest || !self->held_ended) { PyErr_NoMemory(); return -1; }
+    Py_ssize_t batch_bytes = self->slots * (self->width + (Py_ssize_t)sizeof(uint32_t)), most = PILE_BYTES / batch_bytes;
+    self->pile = most < 1 ? 1 : most < PILE_BATCHES ? most : PILE_BATCHES;
+    self->piled_actions = calloc((size_t)self->pile, (size_t)(self->slots * self->width));
+    self->piled_digests = calloc((size_t)(self->pile * self->slots), sizeof(uint32_t));
+    self->since = calloc((size_t)self->slots, sizeof *self->since);
+    if (!self->held_begun || !self->held_ended || !self->piled_actions || !self->piled_digests || !self->since) {
+        PyErr_NoMemory();
+        return -1;
+    }
     self->full = Py_NewRef(full);
     return 0;
 }
@@ -77,8 +88,10 @@ static int Notes_init(Notes *self, PyObject *args, PyObject *kwds) {
 static void Notes_dealloc(Notes *self) {
     for (int i = 0; i < self->held; i++) PyBuffer_Release(&self->buffers[i]);
     free(self->held_begun);
-    free(self->held_digest);
     free(self->held_ended);
+    free(self->piled_actions);
+    free(self->piled_digests);
+    free(self->since);
     Py_XDECREF(self->full);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -93,9 +106,9 @@ static int64_t number_at(const char *row, int bytes) {
     }
 }
 
-static void write_action(Notes *self, Py_ssize_t s, Py_ssize_t place) {
+/* The bytes of a slot's action. An action outside of its space cannot be written down: the episode is blind. */
+static inline void write_action(Notes *self, Py_ssize_t s, uint8_t *into) {
     const char *row = self->rows + s * self->row_bytes;
-    uint8_t *into = self->actions + (s * self->chunk + place) * self->width;
     if (!self->narrow) { memcpy(into, row, (size_t)self->width); return; }
     int64_t number = number_at(row, self->item_bytes);
     if (number < self->low || number > self->high) self->blind[s] = 1;
@@ -103,98 +116,136 @@ static void write_action(Notes *self, Py_ssize_t s, Py_ssize_t place) {
     memcpy(into, &small, (size_t)self->narrow);           /* little-endian: the low bytes come first */
 }
 
-static int note_one(Notes *self, Py_ssize_t s, int64_t begun, uint32_t digest, uint8_t ended) {
-    if (self->episode[s] != begun) {
-        self->episode[s] = begun;
-        self->count[s] = self->base[s] = 0;
-        self->blind[s] = 0;
-    }
-    self->seen[s] = digest;
-    if (self->next_step && ended) { self->pending[s] = AUTORESET; return 0; }
-    self->pending[s] = STEP;
-    Py_ssize_t place = (Py_ssize_t)(self->count[s] - self->base[s]);
-    if (place < 0 || place >= self->chunk) { PyErr_Format(PyExc_IndexError, "slot %zd has no room for a note", s); return -1; }
-    write_action(self, s, place);
-    self->digests[s * self->chunk + place] = digest;
-    self->count[s]++;
-    if (place + 1 < self->chunk) return 0;
+static void begin_episode(Notes *self, Py_ssize_t s, int64_t begun) {
+    self->episode[s] = begun;
+    self->count[s] = self->base[s] = 0;
+    self->blind[s] = 0;
+}
+
+/* So many entries of a slot are in place: where that fills its chunk, it is packed away. */
+static int count_entries(Notes *self, Py_ssize_t s, Py_ssize_t entries) {
+    self->count[s] += entries;
+    if (self->count[s] - self->base[s] < self->chunk) return 0;
     PyObject *done = PyObject_CallFunction(self->full, "n", s);
     Py_XDECREF(done);
     return done ? 0 : -1;
 }
 
-/* How many more batches fit before some slot's chunk is full. */
-static void count_room(Notes *self) {
-    int64_t most = 0;
-    for (Py_ssize_t s = 0; s < self->slots; s++)
-        if (self->count[s] - self->base[s] > most) most = self->count[s] - self->base[s];
-    self->room = (Py_ssize_t)(self->chunk - most);
+static int note_one(Notes *self, Py_ssize_t s, int64_t begun, uint32_t digest, uint8_t ended) {
+    if (self->episode[s] != begun) begin_episode(self, s, begun);
+    self->seen[s] = digest;
+    if (self->next_step && ended) { self->pending[s] = AUTORESET; return 0; }
+    self->pending[s] = STEP;
+    Py_ssize_t place = (Py_ssize_t)(self->count[s] - self->base[s]);
+    if (place < 0 || place >= self->chunk) { PyErr_Format(PyExc_IndexError, "slot %zd has no room for a note", s); return -1; }
+    write_action(self, s, self->actions + (s * self->chunk + place) * self->width);
+    self->digests[s * self->chunk + place] = digest;
+    return count_entries(self, s, 1);
 }
 
-/* Actions of one byte each, the most common kind, in a loop without a call or a switch. */
-static void note_bytes(Notes *self, const uint32_t *digest) {
-    const int64_t *rows = (const int64_t *)self->rows, *base = self->base;
-    int64_t *count = self->count, low = self->low;
-    uint64_t range = (uint64_t)(self->high - low);
-    uint8_t *actions = self->actions;
-    uint32_t *digests = self->digests;
-    for (Py_ssize_t s = 0; s < self->slots; s++, actions += self->chunk, digests += self->chunk) {
-        int64_t place = count[s] - base[s];
-        uint64_t small = (uint64_t)(rows[s] - low);
-        actions[place] = (uint8_t)small;
-        digests[place] = digest[s];
-        if (small > range) self->blind[s] = 1;
-        count[s]++;
+/* ---- the pile: notes of whole batches, batch by batch ------------------------------------------------------------- */
+
+/* A batch's notes for many slots would go to as many pages of memory, each of which must be looked up anew. They are piled
+ * up as they come, and sorted by slot when the pile is high, or when somebody wants to read them. Of slot s, the pile holds
+ * the entries from since[s] on. */
+
+static int sort_slot(Notes *self, Py_ssize_t s, Py_ssize_t stop) {
+    Py_ssize_t width = self->width, at = self->since[s];
+    self->since[s] = stop;
+    while (at < stop) {
+        Py_ssize_t place = (Py_ssize_t)(self->count[s] - self->base[s]), room = self->chunk - place;
+        if (place < 0 || room <= 0) { PyErr_Format(PyExc_IndexError, "slot %zd has no room for a note", s); return -1; }
+        Py_ssize_t entries = stop - at < room ? stop - at : room;
+        const uint8_t *action = self->piled_actions + (at * self->slots + s) * width;
+        const uint32_t *digest = self->piled_digests + at * self->slots + s;
+        uint8_t *into = self->actions + (s * self->chunk + place) * width;
+        uint32_t *sheet = self->digests + s * self->chunk + place;
+        for (Py_ssize_t i = 0; i < entries; i++, action += self->slots * width, digest += self->slots) {
+            if (width == 1) into[i] = *action;
+            else memcpy(into + i * width, action, (size_t)width);
+            sheet[i] = *digest;
+        }
+        at += entries;
+        if (count_entries(self, s, entries) < 0) return -1;
     }
+    return 0;
 }
 
-/* The common batch: no episode began or ended, no chunk gets full. The same as note_one for each slot, without asking. */
-static void note_plain(Notes *self, const uint32_t *digest) {
-    memset(self->pending, STEP, (size_t)self->slots);
-    memcpy(self->seen, digest, (size_t)self->slots * sizeof *digest);
-    self->room--;
-    if (self->narrow == 1 && self->item_bytes == 8) {
-        note_bytes(self, digest);
-        return;
-    }
+static int sort_pile(Notes *self) {
+    Py_ssize_t height = self->height;
+    self->height = 0;
+    if (!height) return 0;
+    const uint32_t *newest = self->piled_digests + (height - 1) * self->slots;
     for (Py_ssize_t s = 0; s < self->slots; s++) {
-        Py_ssize_t place = (Py_ssize_t)(self->count[s] - self->base[s]);
-        write_action(self, s, place);
-        self->digests[s * self->chunk + place] = digest[s];
-        self->count[s]++;
+        if (self->since[s] < height) self->seen[s] = newest[s];
+        if (sort_slot(self, s, height) < 0) return -1;
+        self->since[s] = 0;
     }
+    return 0;
 }
 
-static int is_plain(Notes *self, const int64_t *begun, const uint8_t *ended) {
-    if (self->room < 2 || memcmp(begun, self->episode, (size_t)self->slots * sizeof *begun)) return 0;
-    return !self->next_step || !memchr(ended, 1, (size_t)self->slots);
+/* Slots that are at the beginning or at the end of an episode. */
+static int note_turns(Notes *self, const uint32_t *digest) {
+    const int64_t *begun = self->held_begun;
+    const uint8_t *ended = self->held_ended;
+    int has_begun = memcmp(begun, self->episode, (size_t)self->slots * sizeof *begun) != 0;
+    int has_ended = self->next_step && memchr(ended, 1, (size_t)self->slots);
+    for (Py_ssize_t s = 0; (has_begun || has_ended) && s < self->slots; s++) {
+        if (begun[s] != self->episode[s]) {
+            begin_episode(self, s, begun[s]);
+            self->since[s] = self->height;                /* nobody needs the episode before */
+        }
+        if (!has_ended || !ended[s]) continue;
+        if (sort_slot(self, s, self->height) < 0) return -1;
+        self->since[s] = self->height + 1;                /* this batch is not a step of it */
+        self->pending[s] = AUTORESET;
+        self->seen[s] = digest[s];
+    }
+    return 0;
 }
 
-static PyObject *note_each(Notes *self, const int64_t *begun, const uint32_t *digest, const uint8_t *ended) {
-    if (is_plain(self, begun, ended)) {
-        note_plain(self, digest);
-        Py_RETURN_NONE;
+/* Actions of one byte each, the most common kind, without a question in the loop. 0: one of them is outside of its space. */
+static int pile_bytes(Notes *self, uint8_t *into) {
+    const int64_t *rows = (const int64_t *)self->rows, low = self->low;
+    uint64_t range = (uint64_t)(self->high - low), outside = 0;
+    for (Py_ssize_t s = 0; s < self->slots; s++) {
+        uint64_t small = (uint64_t)(rows[s] - low);
+        into[s] = (uint8_t)small;
+        outside |= small > range;
     }
-    for (Py_ssize_t s = 0; s < self->slots; s++)
-        if (note_one(self, s, begun[s], digest[s], ended[s]) < 0) return NULL;
-    count_room(self);
+    return !outside;
+}
+
+static int pile_batch(Notes *self) {
+    memset(self->pending, STEP, (size_t)self->slots);
+    if (note_turns(self, self->piled_digests + self->height * self->slots) < 0) return -1;
+    uint8_t *into = self->piled_actions + self->height * self->slots * self->width;
+    if (self->narrow != 1 || self->item_bytes != 8 || !pile_bytes(self, into))
+        for (Py_ssize_t s = 0; s < self->slots; s++, into += self->width)
+            if (self->since[s] <= self->height) write_action(self, s, into);
+    return ++self->height < self->pile ? 0 : sort_pile(self);
+}
+
+static PyObject *none_unless(int failed) {
+    if (failed < 0) return NULL;
     Py_RETURN_NONE;
-}
-
-static PyObject *Notes_note_all(Notes *self, PyObject *noargs) {
-    return note_each(self, self->begun, self->digest, self->ended);
 }
 
 static PyObject *Notes_hold_all(Notes *self, PyObject *noargs) {
     memcpy(self->held_begun, self->begun, (size_t)self->slots * sizeof(int64_t));
-    memcpy(self->held_digest, self->digest, (size_t)self->slots * sizeof(uint32_t));
     memcpy(self->held_ended, self->ended, (size_t)self->slots);
+    memcpy(self->piled_digests + self->height * self->slots, self->digest, (size_t)self->slots * sizeof(uint32_t));
     Py_RETURN_NONE;
 }
 
-static PyObject *Notes_note_held(Notes *self, PyObject *noargs) {
-    return note_each(self, self->held_begun, self->held_digest, self->held_ended);
+static PyObject *Notes_note_held(Notes *self, PyObject *noargs) { return none_unless(pile_batch(self)); }
+
+static PyObject *Notes_note_all(Notes *self, PyObject *noargs) {
+    Py_DECREF(Notes_hold_all(self, NULL));
+    return none_unless(pile_batch(self));
 }
+
+static PyObject *Notes_complete(Notes *self, PyObject *noargs) { return none_unless(sort_pile(self)); }
 
 /* Slots as numbers in a row; as they are where they are that already, for whatever else numpy would ask takes longer. */
 static PyArrayObject *numbers_of(PyObject *slots) {
@@ -209,7 +260,7 @@ static PyObject *Notes_note(Notes *self, PyObject *slots) {
     PyArrayObject *array = numbers_of(slots);
     if (!array) return NULL;
     const int64_t *numbers = PyArray_DATA(array);
-    self->room = 0;                                       /* unknown again */
+    if (sort_pile(self) < 0) { Py_DECREF(array); return NULL; }
     for (Py_ssize_t i = 0; i < PyArray_SIZE(array); i++) {
         int outside = numbers[i] < 0 || numbers[i] >= self->slots;
         if (outside) PyErr_Format(PyExc_IndexError, "slot %lld of %zd", (long long)numbers[i], self->slots);
@@ -225,6 +276,7 @@ static PyMethodDef Notes_methods[] = {
     {"hold_all", (PyCFunction)Notes_hold_all, METH_NOARGS, "Copy what workers are about to write over."},
     {"note_held", (PyCFunction)Notes_note_held, METH_NOARGS, "Every slot was stepped: note from what was held."},
     {"note", (PyCFunction)Notes_note, METH_O, "These slots are about to be stepped."},
+    {"complete", (PyCFunction)Notes_complete, METH_NOARGS, "Write into the sheets whatever is not there yet."},
     {NULL, NULL, 0, NULL}};
 
 static PyTypeObject NotesType = {

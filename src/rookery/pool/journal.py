@@ -72,11 +72,18 @@ class Journal:
         if not heals or codec is None:
             return
         slots = len(self._pages)
-        self._sheets = Sheets.blank(slots, codec.width)
+        sheets = self._written = Sheets.blank(slots, codec.width)
         share = share_bytes(slots)
         self._shelves = [Shelf(codec.width, spill_dir / f"slot-{slot}.journal", share) for slot in range(slots)]
-        pack = partial(_pack, self._sheets, self._shelves)  # no method: the notes must not hold the journal
-        self.notes = make_notes(control, self._sheets, codec, arrays, next_step, pack)
+        pack = partial(_pack, sheets, self._shelves)  # no method: the notes must not hold the journal
+        self.notes = make_notes(control, sheets, codec, arrays, next_step, pack)
+
+    @property
+    def _sheets(self) -> Sheets:
+        """What was noted, up to the newest request."""
+        if self.notes is not None:
+            self.notes.complete()
+        return self._written
 
     # ---- beginnings -------------------------------------------------------------------------------------------------
 

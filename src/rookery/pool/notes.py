@@ -86,6 +86,10 @@ class Notes(Protocol):
         """Note what was held."""
         ...
 
+    def complete(self) -> None:
+        """Write into the sheets whatever is not there yet: nobody reads them before."""
+        ...
+
 
 class PyNotes:
     """Notes in pure Python."""
@@ -128,6 +132,9 @@ class PyNotes:
 
     def note_held(self) -> None:
         """Nothing is left to note."""
+
+    def complete(self) -> None:
+        """Nothing is left to write."""
 
     def _write(self, slots: npt.NDArray[np.int64]) -> None:
         sheets, codec = self._sheets, self._codec

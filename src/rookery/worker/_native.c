@@ -248,7 +248,7 @@ static void Loop_dealloc(Loop *self) {
 /* A digest is either of every byte, or of a few words all over the row. Its lowest bit says which, so that a replay can
  * make the same. Only equality matters, not secrecy. */
 enum { FULL_BIT = 1, ALWAYS_FULL_BYTES = 1024, SAMPLES = 16, BLOCK_WORDS = 8 };
-#define DIGEST_SHARE 0.01         /* of the time spent in steps may go into digests of every byte */
+#define DIGEST_SHARE 0.005        /* of the time spent in steps may go into digests of every byte */
 
 /* Both halves of a long product: every bit of either word moves about half of the result's. */
 static inline uint64_t fold(uint64_t a, uint64_t b) {
@@ -257,7 +257,7 @@ static inline uint64_t fold(uint64_t a, uint64_t b) {
 }
 
 /* Eight lanes, because one multiplication after the other would wait for the one before. */
-static uint64_t digest_blocks(const char *data, size_t blocks, uint64_t start) {
+__attribute__((noinline)) static uint64_t digest_blocks(const char *data, size_t blocks, uint64_t start) {
     uint64_t lanes[BLOCK_WORDS], words[BLOCK_WORDS];
     for (int i = 0; i < BLOCK_WORDS; i++) lanes[i] = start + (uint64_t)i * 0x13198A2E03707344ull;
     for (size_t n = 0; n < blocks; n++, data += sizeof words) {
@@ -273,7 +273,7 @@ static uint64_t digest_blocks(const char *data, size_t blocks, uint64_t start) {
     return digest;
 }
 
-static uint64_t digest_rest(const char *data, size_t count, uint64_t digest) {
+static inline uint64_t digest_rest(const char *data, size_t count, uint64_t digest) {
     uint64_t words[2];
     for (; count >= 16; data += 16, count -= 16) {
         memcpy(words, data, 16);
@@ -285,7 +285,7 @@ static uint64_t digest_rest(const char *data, size_t count, uint64_t digest) {
     return fold(digest ^ words[0], words[1] ^ count);
 }
 
-static uint64_t digest_all(const char *data, size_t count, uint64_t start) {
+static inline uint64_t digest_all(const char *data, size_t count, uint64_t start) {
     uint64_t digest = start ^ count * 0x452821E638D01377ull;
     size_t blocks = count >= 256 ? count / (8 * BLOCK_WORDS) : 0, done = blocks * 8 * BLOCK_WORDS;
     if (blocks) digest = digest_blocks(data, blocks, digest);
@@ -300,7 +300,7 @@ static uint64_t digest_some(const char *data, size_t count, uint64_t start) {
     return digest_blocks(words, SAMPLES / BLOCK_WORDS, digest);
 }
 
-static uint32_t seal_digest(uint64_t digest, double reward, int flags, int full) {
+static inline uint32_t seal_digest(uint64_t digest, double reward, int flags, int full) {
     uint64_t bits;
     memcpy(&bits, &reward, sizeof bits);
     digest = fold(digest ^ (uint64_t)flags, bits);
@@ -308,7 +308,7 @@ static uint32_t seal_digest(uint64_t digest, double reward, int flags, int full)
 }
 
 /* One leaf after the other, each going on from the number of the one before. */
-static uint64_t digest_leaves(const Loop *self, Py_ssize_t s, int full) {
+static inline uint64_t digest_leaves(const Loop *self, Py_ssize_t s, int full) {
     uint64_t digest = 0;
     for (int i = 0; i < self->leaf_count; i++) {
         const Leaf *leaf = &self->leaves[i];
@@ -319,7 +319,7 @@ static uint64_t digest_leaves(const Loop *self, Py_ssize_t s, int full) {
 }
 
 /* Big rows are digested whole only as often as steps pay for it. */
-static uint32_t digest_row(Loop *self, Py_ssize_t s, double reward, int flags) {
+static inline uint32_t digest_row(Loop *self, Py_ssize_t s, double reward, int flags) {
     if (self->row_bytes <= ALWAYS_FULL_BYTES) return seal_digest(digest_leaves(self, s, 1), reward, flags, 1);
     if (self->credit_ns < self->digest_ns) return seal_digest(digest_leaves(self, s, 0), reward, flags, 0);
     uint64_t began = monotonic_ns(), digest = digest_leaves(self, s, 1);
