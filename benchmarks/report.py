@@ -47,9 +47,9 @@ METHOD = """\
 - Random actions from a table made beforehand. Only true steps count: where a batch row holds a reset, it is not a step.
 - Costs of the burn are CPU time of the thread. Heavy-tail costs come from shuffled decks of 100 steps.
 - Systems have the settings their users get; a row says otherwise. Everything is confined to two cores.
-- Peers seed the first reset only. Rookery's default, a seed for every episode, costs about 20 us an episode, and a
-  tenth of a second where an Atari game is loaded anew for it. It has a row of its own where that matters; every other
-  row does the same work as the peers.
+- Peers seed the first reset only. Rookery's default, a seed for every episode, costs about 20 us an episode
+  (an Atari game is read once for it, not for every seed). It has a row of its own; every other row does the same work
+  as the peers.
 - The price of healing: two pools, one with `on_fault="heal"`, one with `"cut"`, each in a process of its own, take
   turns in short windows, and each pair gives one ratio.
 - "start" is from the system's import to its first observations; PSS is of its whole process tree, after half a second.

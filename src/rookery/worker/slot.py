@@ -29,6 +29,7 @@ from rookery.spec.seeds import episode_seed
 from rookery.transport.control import HISTOGRAM_BUCKETS, Control
 from rookery.transport.mailbox import ORDER, TO_PARENT, TO_WORKER, Mailbox
 from rookery.worker import calls
+from rookery.worker.atari_loads import spare_loads
 from rookery.worker.comeback import bring_back, repeat_calls, watched
 from rookery.worker.replay import Replay, flags_of
 from rookery.worker.saver import Saver
@@ -92,6 +93,12 @@ class EnvSlot:
         self._restore_timeout_s = restore_timeout_s
         self._codec = ActionCodec.of(data.action)
         self._trace = Trace(self.index, self._control, self._mail, data, self._obs_rows) if heals else None
+        self._get_ready()
+
+    def _get_ready(self) -> None:
+        """What a new environment needs before its first reset."""
+        if self._seed_episodes:
+            spare_loads(self.innermost)
         self._control.save_every[self.index] = self._watch_states()
 
     def _watch_states(self) -> int:
@@ -362,7 +369,7 @@ class EnvSlot:
         """Replace a broken environment by a new one in the same process."""
         self.close()
         self.construct()
-        self._control.save_every[self.index] = self._watch_states()
+        self._get_ready()
 
     def close(self) -> None:
         """Close the environment; its own errors no longer matter."""

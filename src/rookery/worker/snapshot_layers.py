@@ -30,6 +30,9 @@ _TWISTER_WORDS = 624
 _GENERATOR_BYTES = 625 * 11 + 64
 """At the end of a clone, enough to hold it and what follows it."""
 
+_WHOLE = slice(24, 28)
+"""Where a clone says how long the emulator's own part of it is: after six numbers of ALE's."""
+
 _NOTHING_HELD = (0, 1.0)
 """The action that is held after a reset: none, at full strength."""
 
@@ -226,20 +229,38 @@ class Generator:
     @classmethod
     def in_clone(cls, clone: bytes) -> Generator:
         """The generator of sticky frames in an emulator's clone, as ALE writes it down."""
-        written = clone[-_GENERATOR_BYTES:]  # the console has one of its own before it
-        found = _GENERATOR.search(written)
-        if found is None:
-            raise ValueError("no generator is in the emulator's state; this ale_py writes it in another way")
-        start = found.start()
-        length = int.from_bytes(written[start - 4 : start], "little")
-        numbers = np.fromstring(written[start : start + length], np.uint32, sep=" ")
+        start, stop = _place_in_clone(clone)
+        numbers = np.fromstring(clone[start:stop], np.uint32, sep=" ")
         return cls(numbers[:-1].tobytes(), int(numbers[-1]))
+
+    @classmethod
+    def seeded(cls, seed: int) -> Generator:
+        """As C++ seeds it with 32 bits."""
+        _, key, position, *_ = np.random.RandomState(seed & 0xFFFFFFFF).get_state()
+        return cls(np.asarray(key, np.uint32).tobytes(), int(position))
+
+    def put_into(self, clone: bytes) -> bytes:
+        """The clone with this generator in place of its own, and the lengths of its text and of the whole set right."""
+        start, stop = _place_in_clone(clone)
+        text = " ".join(map(str, [*np.frombuffer(self.key, np.uint32).tolist(), self.position])).encode()
+        whole = int.from_bytes(clone[_WHOLE], "little") + len(text) - (stop - start)
+        head = clone[: _WHOLE.start] + whole.to_bytes(4, "little") + clone[_WHOLE.stop : start - 4]
+        return head + len(text).to_bytes(4, "little") + text + clone[stop:]
 
     def draw(self, count: int) -> tuple[npt.NDArray[np.uint64], Generator]:
         """The next numbers, and the generator after them."""
         _TWISTER.put(self.key, self.position)
         draws = np.asarray(_TWISTER.bits.random_raw(count))
         return draws, Generator(*_TWISTER.get())
+
+
+def _place_in_clone(clone: bytes) -> tuple[int, int]:
+    """Where the generator of sticky frames is written; the console has one of its own before it."""
+    found = _GENERATOR.search(clone, max(len(clone) - _GENERATOR_BYTES, 0))
+    if found is None:
+        raise ValueError("no generator is in the emulator's state; this ale_py writes it in another way")
+    start = found.start()
+    return start, start + int.from_bytes(clone[start - 4 : start], "little")
 
 
 class Twister:

@@ -153,6 +153,11 @@ def why_not(env: Any) -> str:
     return _walk(env)[1]
 
 
+def is_exact_atari(env: Any) -> bool:
+    """Whether this is an Atari game, without wrappers, that its emulator brings back exactly."""
+    return class_name(env) == _ATARI and not _why_not_base(env)
+
+
 def _walk(env: Any) -> tuple[list[Layer], str]:
     """From the outermost layer inwards, to the first one that answers for all below it."""
     layers: list[Layer] = []

@@ -1,0 +1,120 @@
+"""Atari games that are reset with seeds again and again are read once, and nobody can tell."""
+
+import ale_py
+import gymnasium
+import numpy as np
+import pytest
+
+from rookery.worker import atari_loads
+from rookery.worker.atari_loads import QuickLoads, spare_loads
+
+gymnasium.register_envs(ale_py)
+
+MAKES = {
+    "sticky": lambda: gymnasium.make("ALE/Pong-v5"),
+    "never_sticky": lambda: gymnasium.make("ALE/Breakout-v5", repeat_action_probability=0.0),
+    "random_skip": lambda: gymnasium.make("ALE/Pong-v5", frameskip=(2, 5)),
+    "ram": lambda: gymnasium.make("ALE/SpaceInvaders-v5", obs_type="ram"),
+    "another_mode": lambda: gymnasium.make("ALE/Breakout-v5", mode=4, difficulty=1),
+}
+SEEDS = (5, 7, 2**31 - 1, 5)
+
+
+class Reader:
+    """Stands before an emulator and counts how often it reads a game; ``spoils`` every state that is put back."""
+
+    def __init__(self, ale, spoils=False):
+        self._ale, self._spoils, self.loads = ale, spoils, 0
+
+    def __getattr__(self, name):
+        return getattr(self._ale, name)
+
+    def loadROM(self, *rom):
+        self.loads += 1
+        self._ale.loadROM(*rom)
+
+    def restoreState(self, state):
+        self._ale.restoreState(state)
+        if self._spoils:
+            self._ale.setRAM(0, (int(self._ale.getRAM()[0]) + 1) % 256)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_proven(monkeypatch):
+    monkeypatch.setattr(atari_loads, "_proven", {})
+
+
+def episodes(env, seeds=SEEDS):
+    """Everything seen in a few short episodes that are left in their middle."""
+    draw, seen = np.random.default_rng(1), []
+    for seed in seeds:
+        obs, info = env.reset(seed=seed)
+        seen.append((obs.tobytes(), str(info)))
+        for _ in range(60):
+            obs, *rest = env.step(int(draw.integers(env.action_space.n)))
+            seen.append((obs.tobytes(), str(rest)))
+    return seen
+
+
+def spared(make, **how):
+    env = make()
+    reader = env.unwrapped.ale = Reader(env.unwrapped.ale, **how)
+    spare_loads(env.unwrapped)
+    return env, reader
+
+
+@pytest.mark.parametrize("name", MAKES)
+def test_every_seed_gives_the_episode_it_always_gave(name):
+    env, reader = spared(MAKES[name])
+    assert episodes(env) == episodes(MAKES[name]())
+    assert reader.loads == 2, "once to begin with, once to compare"
+
+
+def test_what_is_proven_once_is_not_proven_for_every_slot():
+    first, _ = spared(MAKES["sticky"])
+    second, reader = spared(MAKES["sticky"])
+    assert episodes(first) == episodes(second)
+    assert reader.loads == 1
+
+
+def test_an_emulator_that_does_not_come_back_exactly_reads_its_game_every_time():
+    env, reader = spared(MAKES["sticky"], spoils=True)
+    assert episodes(env) == episodes(MAKES["sticky"]())
+    assert reader.loads == 1 + len(SEEDS)
+
+
+@pytest.mark.parametrize(("setter", "key", "value"), [
+    ("setFloat", "repeat_action_probability", 0.6),
+    ("setInt", "max_num_frames_per_episode", 200),
+    ("setBool", "color_averaging", True),
+])  # fmt: skip
+def test_other_settings_are_taken_by_the_next_load(setter, key, value):
+    (env, reader), plain = spared(MAKES["sticky"]), MAKES["sticky"]()
+    assert episodes(env) == episodes(plain)
+    before = reader.loads
+    for each in (env, plain):
+        getattr(each.unwrapped.ale, setter)(key, value)
+    assert episodes(env) == episodes(plain)
+    assert reader.loads == before + len(SEEDS), "nothing was proven of them"
+
+
+@pytest.mark.parametrize("seed", [0, -1])
+def test_seeds_that_may_mean_any_are_left_to_the_emulator(seed):
+    env, reader = spared(MAKES["sticky"])
+    episodes(env, seeds=(5, 7))
+    before, ale = reader.loads, env.unwrapped.ale
+    ale.setInt("random_seed", seed)
+    env.unwrapped.load_game()
+    assert reader.loads == before + 1
+
+
+def test_games_that_do_not_come_back_exactly_are_left_alone():
+    env = gymnasium.make("ALE/Qbert-v5")
+    spare_loads(env.unwrapped)
+    assert not isinstance(env.unwrapped.ale, QuickLoads)
+
+
+def test_environments_that_are_no_atari_games_are_left_alone():
+    env = gymnasium.make("CartPole-v1").unwrapped
+    spare_loads(env)
+    assert not hasattr(env, "ale")
