@@ -4,7 +4,8 @@ ALE takes a seed only while it reads a game, and that takes a tenth of a second,
 it has read is the same each time, up to the generator of sticky frames. So the state after one load, with a generator
 seeded anew, stands for every later one, as long as a reset follows (in ``AtariEnv`` one always does).
 
-That is never taken on trust: the first time it is done both ways, from the middle of a game, and compared.
+That is never taken on trust: the first time it is done both ways and compared, and the first time from the middle of a
+game once more.
 """
 
 from __future__ import annotations
@@ -18,22 +19,38 @@ _BY_THE_CLOCK = (0, -1)
 """Seeds that may mean "any"."""
 
 _proven: dict[tuple[Any, ...], bool] = {}
-"""By game: whether both ways led to the same state in this process."""
+"""By game, and whether it had been played since its load: whether both ways led to the same state in this process."""
 
 
 def spare_loads(env: Any) -> None:
     """Let the innermost environment of a stack, if it is an Atari game that can be put back exactly, load only once."""
     if is_exact_atari(env):
-        env.ale = QuickLoads(env.ale)
+        env.ale = QuickLoads(env.ale, _just_loaded(env))
+
+
+def _is_understood(clone: bytes) -> bool:
+    """Whether its generator can be taken out and put in again: another ale_py may write it in another way."""
+    try:
+        return Generator.in_clone(clone).put_into(clone) == clone
+    except ValueError:
+        return False
+
+
+def _just_loaded(env: Any) -> tuple[Any, ...]:
+    """What was loaded, if nothing has been done with it since."""
+    from ale_py import roms  # late: most environments are no Atari games
+
+    is_fresh = env._game_mode is None and env._game_difficulty is None and not env.ale.getFrameNumber()
+    return (roms.get_rom_path(env._game),) if is_fresh else ()
 
 
 class QuickLoads:
     """Stands before an ``ALEInterface`` and puts a loaded game back where it would be loaded again."""
 
-    def __init__(self, ale: Any) -> None:
-        self._ale = ale
-        self._rom: tuple[Any, ...] = ()
-        self._loaded, self._is_changed = b"", False
+    def __init__(self, ale: Any, just_loaded: tuple[Any, ...] = ()) -> None:
+        self._ale, self._rom = ale, just_loaded
+        self._loaded = self._clone() if just_loaded else b""
+        self._is_changed = False
         self.act = ale.act  # once a frame: not by way of __getattr__
 
     def __getattr__(self, name: str) -> Any:
@@ -79,12 +96,16 @@ class QuickLoads:
 
     def _is_proven(self, rom: tuple[Any, ...], seed: int) -> bool:
         """Both ways from here, each with the reset that follows a load; the game is where it began afterwards."""
-        if rom not in _proven:
-            self._put_back(seed)
-            quick = (self._clone(), self._first_frame())
-            self._load(rom)
-            _proven[rom] = quick == (self._clone(), self._first_frame())
-        return _proven[rom]
+        case = (*rom, self._ale.getFrameNumber() > 0)
+        if case not in _proven:
+            _proven[case] = _is_understood(self._loaded) and self._is_equal(rom, seed)
+        return _proven[case]
+
+    def _is_equal(self, rom: tuple[Any, ...], seed: int) -> bool:
+        self._put_back(seed)
+        quick = (self._clone(), self._first_frame())
+        self._load(rom)
+        return quick == (self._clone(), self._first_frame())
 
     def _first_frame(self) -> tuple[bytes, bytes]:
         self._ale.reset_game()

@@ -244,6 +244,8 @@ class Generator:
         start, stop = _place_in_clone(clone)
         text = " ".join(map(str, [*np.frombuffer(self.key, np.uint32).tolist(), self.position])).encode()
         whole = int.from_bytes(clone[_WHOLE], "little") + len(text) - (stop - start)
+        if _WHOLE.stop + whole != start + len(text):
+            raise ValueError("the generator is not at the end of the emulator's part; this ale_py writes another clone")
         head = clone[: _WHOLE.start] + whole.to_bytes(4, "little") + clone[_WHOLE.stop : start - 4]
         return head + len(text).to_bytes(4, "little") + text + clone[stop:]
 
