@@ -267,3 +267,11 @@ def test_a_flat_dict_keeps_its_keys_and_what_belongs_to_them(slab_of):
             "number": [0, 1, 2], "vector": [[0, 0], [1, 1], [2, 2]],
         }  # fmt: skip
         assert list(batch.obs) == ["number", "vector"], "in the order of the space"
+
+
+@pytest.mark.parametrize(("space", "obs"), [(spaces.Dict({}), {}), (spaces.Tuple([]), ())])
+def test_an_observation_without_parts_is_an_empty_one(slab_of, space, obs):
+    slab = slab_of(space)
+    for batch in (slab.gatherer.everybody(Attention.NONE), slab.gatherer.some(np.array([0, 1, 2]), Attention.NONE)):
+        assert batch.obs == obs
+        assert (batch.reward.tolist(), batch.slots.tolist(), batch.infos) == ([1, 2, 3], [0, 1, 2], {})

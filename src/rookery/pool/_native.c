@@ -301,19 +301,6 @@ static PyObject *copy_of(PyObject *rows) {
     return out;
 }
 
-/* copies(arrays) -> a tuple of fresh copies. */
-static PyObject *copies(PyObject *module, PyObject *arrays) {
-    if (!PyTuple_Check(arrays)) { PyErr_SetString(PyExc_TypeError, "copies(tuple of arrays)"); return NULL; }
-    Py_ssize_t count = PyTuple_GET_SIZE(arrays);
-    PyObject *out = PyTuple_New(count);
-    for (Py_ssize_t i = 0; out && i < count; i++) {
-        PyObject *copy = copy_of(PyTuple_GET_ITEM(arrays, i));
-        if (!copy) { Py_CLEAR(out); break; }
-        PyTuple_SET_ITEM(out, i, copy);
-    }
-    return out;
-}
-
 static PyObject *rows_of(PyArrayObject *from, const int64_t *slots, npy_intp count) {
     if (!PyArray_IS_C_CONTIGUOUS(from) || PyArray_NDIM(from) < 1 || PyArray_NDIM(from) > NPY_MAXDIMS) {
         PyErr_SetString(PyExc_TypeError, "rows must lie one after the other");
@@ -339,22 +326,57 @@ static PyObject *rows_of(PyArrayObject *from, const int64_t *slots, npy_intp cou
     return out;
 }
 
-/* picks(slots, arrays) -> a tuple of fresh copies of these slots' rows. */
-static PyObject *picks(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
-    if (nargs != 2 || !PyTuple_Check(args[1])) { PyErr_SetString(PyExc_TypeError, "picks(slots, tuple of arrays)"); return NULL; }
-    PyArrayObject *slots = numbers_of(args[0]);
-    if (!slots) return NULL;
-    Py_ssize_t count = PyTuple_GET_SIZE(args[1]);
+/* Fresh copies of arrays, of all their rows or of these slots' (``slots`` not NULL). */
+static PyObject *copied(PyObject *arrays, PyArrayObject *slots) {
+    Py_ssize_t count = PyTuple_GET_SIZE(arrays);
     PyObject *out = PyTuple_New(count);
     for (Py_ssize_t i = 0; out && i < count; i++) {
-        PyObject *array = PyTuple_GET_ITEM(args[1], i);
-        PyObject *rows = NULL;
-        if (PyArray_Check(array)) rows = rows_of((PyArrayObject *)array, PyArray_DATA(slots), PyArray_SIZE(slots));
-        else PyErr_SetString(PyExc_TypeError, "rows must be arrays");
-        if (!rows) { Py_CLEAR(out); break; }
-        PyTuple_SET_ITEM(out, i, rows);
+        PyObject *rows = PyTuple_GET_ITEM(arrays, i), *copy = NULL;
+        if (!PyArray_Check(rows)) PyErr_SetString(PyExc_TypeError, "rows must be arrays");
+        else copy = slots ? rows_of((PyArrayObject *)rows, PyArray_DATA(slots), PyArray_SIZE(slots)) : copy_of(rows);
+        if (!copy) { Py_CLEAR(out); break; }
+        PyTuple_SET_ITEM(out, i, copy);
     }
-    Py_DECREF(slots);
+    return out;
+}
+
+/* The observation's arrays as they are in its structure: a dict by these keys, or with none of them the only one. */
+static PyObject *observation_of(PyObject *parts, Py_ssize_t count, PyObject *keys) {
+    if (keys == Py_None) return Py_NewRef(PyTuple_GET_ITEM(parts, 0));
+    PyObject *out = PyDict_New();
+    for (Py_ssize_t i = 0; out && i < count; i++)
+        if (PyDict_SetItem(out, PyTuple_GET_ITEM(keys, i), PyTuple_GET_ITEM(parts, i)) < 0) Py_CLEAR(out);
+    return out;
+}
+
+/* batch(kind, slots, some, arrays, keys, episodes) -> an object of that kind with fresh copies of all rows, or of the slots'
+ * if ``some``. The last four arrays are reward, terminated, truncated and valid, those before them are the observation's.
+ * The object's attributes are set one by one: the class's own __init__ takes several times as long, most of all when it has not run for a while. */
+static PyObject *batch(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    static const char *names[] = {"obs", "reward", "terminated", "truncated", "valid", "slots", "infos", "episodes"};
+    static PyObject *interned[8];
+    if (nargs != 6 || !PyType_Check(args[0]) || !PyTuple_Check(args[3]) || PyTuple_GET_SIZE(args[3]) < (args[4] == Py_None ? 5 : 4) ||
+        (args[4] != Py_None && (!PyTuple_Check(args[4]) || PyTuple_GET_SIZE(args[4]) != PyTuple_GET_SIZE(args[3]) - 4))) {
+        PyErr_SetString(PyExc_TypeError, "batch(kind, slots, some, arrays, keys, episodes)");
+        return NULL;
+    }
+    for (int i = 0; i < 8; i++)
+        if (!interned[i] && !(interned[i] = PyUnicode_InternFromString(names[i]))) return NULL;
+    PyArrayObject *slots = args[2] == Py_True ? numbers_of(args[1]) : NULL;
+    if (args[2] == Py_True && !slots) return NULL;
+    PyObject *parts = copied(args[3], slots), *out = NULL;
+    Py_XDECREF(slots);
+    if (!parts) return NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(parts) - 4;
+    PyObject *values[8] = {observation_of(parts, count, args[4]), PyTuple_GET_ITEM(parts, count), PyTuple_GET_ITEM(parts, count + 1),
+                           PyTuple_GET_ITEM(parts, count + 2), PyTuple_GET_ITEM(parts, count + 3), args[1], PyDict_New(), args[5]};
+    PyTypeObject *kind = (PyTypeObject *)args[0];
+    if (values[0] && values[6]) out = kind->tp_alloc(kind, 0);
+    for (int i = 0; out && i < 8; i++)
+        if (PyObject_SetAttr(out, interned[i], values[i]) < 0) Py_CLEAR(out);
+    Py_XDECREF(values[0]);
+    Py_XDECREF(values[6]);
+    Py_DECREF(parts);
     return out;
 }
 
@@ -406,8 +428,7 @@ static PyObject *ended(PyObject *module, PyObject *const *args, Py_ssize_t nargs
 }
 
 static PyMethodDef functions[] = {
-    {"copies", copies, METH_O, "Fresh copies of a tuple of arrays."},
-    {"picks", (PyCFunction)(void *)picks, METH_FASTCALL, "Fresh copies of some rows of a tuple of arrays."},
+    {"batch", (PyCFunction)(void *)batch, METH_FASTCALL, "Fresh copies of rows, as a batch."},
     {"slots_of", (PyCFunction)(void *)slots_of, METH_FASTCALL, "The slots of some groups."},
     {"ended", (PyCFunction)(void *)ended, METH_FASTCALL, "Which slots ended, with what is known of their episodes."},
     {NULL, NULL, 0, NULL}};

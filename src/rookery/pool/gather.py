@@ -46,11 +46,13 @@ class Gatherer:
         self._all_valid = np.ones(slots, np.bool_)
         leaf = data.observation
         self._plain = arrays[f"obs:{leaf.name}"] if isinstance(leaf, Leaf) and leaf.dtype else None
-        self._keys = _keys_of(leaf)
         self._kept_objects: dict[int, Mapping[str, Any]] = {}
         # Common batches natively: the observation's arrays, the other three and the mask of ones copied in one call.
         found = list(leaves(data.observation))
         parts = tuple(arrays[f"obs:{leaf.name}"] for leaf in found if leaf.dtype)
+        keys = _keys_of(data.observation)
+        self._is_nested = self._plain is None and keys is None
+        self._keys = None if self._plain is not None else keys or tuple(leaf.name for leaf in found)
         native = native_module("rookery.pool._native") if copy and len(parts) == len(found) else None
         self._native: Any = native
         self._common = (*parts, control.reward, control.terminated, control.truncated, self._all_valid)
@@ -60,7 +62,7 @@ class Gatherer:
         """Every slot, none of them masked: the common case."""
         slots = self.all_slots
         if self._native is not None and not attention & Attention.MAIL:
-            return self._common_batch(slots, self._native.copies(self._common), attention)
+            return self._common_batch(slots, False, attention)
         control, valid = self._control, self._all_valid.copy()
         letters = self._letters(slots, None) if attention & Attention.MAIL else {}
         obs = self._observe(EVERYBODY, slots, letters)
@@ -74,7 +76,7 @@ class Gatherer:
     def some(self, slots: Slots, attention: int) -> Batch:
         """These slots, none of them masked: the common case of first-ready batches."""
         if self._native is not None and not attention & Attention.MAIL:
-            return self._common_batch(slots, self._native.picks(slots, self._common), attention)
+            return self._common_batch(slots, True, attention)
         control, valid = self._control, np.ones(len(slots), np.bool_)
         letters = self._letters(slots, None) if attention & Attention.MAIL else {}
         obs = self._observe(slots, slots, letters)
@@ -83,20 +85,14 @@ class Gatherer:
         episodes = self._episodes(slots, terminated | truncated) if attention & Attention.ENDED else NO_EPISODES
         return Batch(obs, reward, terminated, truncated, valid, slots, infos, episodes)
 
-    def _common_batch(self, slots: Slots, copied: tuple[Any, ...], attention: int) -> Batch:
-        *parts, reward, terminated, truncated, valid = copied
-        episodes = NO_EPISODES
+    def _common_batch(self, slots: Slots, some: bool, attention: int) -> Batch:
+        batch: Batch = self._native.batch(Batch, slots, some, self._common, self._keys, NO_EPISODES)
         if attention & Attention.ENDED:
-            episodes = Episodes(*self._native.ended(slots, terminated, truncated, *self._records))
-        obs = parts[0] if self._plain is not None else self._joined(parts)
-        return Batch(obs, reward, terminated, truncated, valid, slots, {}, episodes)
-
-    def _joined(self, parts: list[Any]) -> Any:
-        """An observation's arrays in the structure of its space."""
-        if self._keys is not None:
-            return dict(zip(self._keys, parts, strict=True))
-        rest = iter(parts)
-        return assemble(self._data.observation, lambda leaf: next(rest))
+            batch.episodes = Episodes(*self._native.ended(slots, batch.terminated, batch.truncated, *self._records))
+        if self._is_nested:
+            parts = batch.obs
+            batch.obs = assemble(self._data.observation, lambda leaf: parts[leaf.name])
+        return batch
 
     def careful(self, slots: Slots, attention: int, masked: Mask, silent: Mask, faults: Mapping[int, Fault]) -> Batch:
         """These slots, some of them perhaps masked.
