@@ -70,6 +70,19 @@ def test_two_slots_on_one_rom_never_see_each_others_cartridge(core, tmp_path):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_a_game_that_is_open_in_the_program_does_not_disturb_workers_forked_from_it(core, tmp_path):
+    """A worker closes the descriptors it inherits; the two games that it opens share code among themselves."""
+    game = spec(core, rom_file(tmp_path, core.system), sticky=0.0, max_steps=None)
+    actions = actions_for(1, 20)
+    env = EmulatorEnv(**game.kwargs)
+    first = row(env.reset(seed=3)[0], 0.0)
+    with rookery.Pool(game, 2, workers=1, seed_episodes=False, **CALM) as pool:
+        together = [rows_of(pool.reset(seed=[3, 3])), *(rows_of(pool.step([action, action])) for action in actions)]
+    alone = [(seen, reward) for seen, reward, *_ in play(env, actions)]
+    env.close()
+    assert [both[0] for both in together] == [both[1] for both in together] == [first, *alone]
+
+
 # ---- damaged files --------------------------------------------------------------------------------------------------
 
 

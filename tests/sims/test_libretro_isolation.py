@@ -8,11 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from gazing import loaded_copies, play, playing, sight
+from gazing import codes_of_copies, loaded_copies, play, playing, sight
+from installed import core_named
 from tiny_roms import GBA_HELD, gba_rom
 
 from rookery.sims.backends import open_emulator
 from rookery.sims.emulator import pad_of
+from rookery.sims.libretro import library
+from rookery.sims.libretro.game import info_of
 
 INSTANCES = 300 if os.environ.get("ROOKERY_FULL") == "1" else 60
 LEAK_BYTES = 4_000_000
@@ -42,11 +45,37 @@ def test_many_machines_fit_into_one_process(new_mgba, machine):
     first = machine(new_mgba)
     expected = [first.step(16) or sight(first) for _ in range(3)]
     emulators = [machine(new_mgba) for _ in range(INSTANCES - 1)]
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert len(os.listdir("/proc/self/fd")) == descriptors + 1, "the core's own, for all of them"
     for seen in expected:
         for emulator in emulators:
             emulator.step(16)
         assert all(sight(emulator) == seen for emulator in emulators[:: INSTANCES // 20])
+
+
+def test_machines_of_one_core_run_the_same_code_and_write_to_memory_of_their_own(core, machine):
+    codes, copies = codes_of_copies(), loaded_copies()
+    emulators = [machine(core) for _ in range(3)]
+    assert len(codes_of_copies() - codes) == 1
+    assert len(loaded_copies() - copies) == 3
+    expected = play(emulators[1], 1)
+    emulators[0].close()
+    assert play(emulators[2], 1) == expected, "the code stays when the machine that was first is gone"
+    assert play(machine(core), 1) == expected
+
+
+def test_another_file_in_the_same_place_runs_its_own_code(tmp_path):
+    """A core that is updated while a program runs."""
+    place = tmp_path / "place_libretro.so"
+    cores = []
+    for source in (core_named("fceumm").path, core_named("gambatte").path):
+        place.unlink(missing_ok=True)
+        place.write_bytes(source.read_bytes())
+        cores.append(library.load(place, tmp_path))
+    try:
+        assert [info_of(loaded).name for loaded in cores] == ["FCEUmm", "Gambatte"]
+    finally:
+        for loaded in cores:
+            library.unload(loaded)
 
 
 def test_a_closed_machine_gives_its_memory_back(core, machine):

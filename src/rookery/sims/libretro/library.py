@@ -1,4 +1,4 @@
-"""Loads a core's file so that nothing is shared with anybody: every instance gets a private copy. Knows no games.
+"""Loads a core's file so that nothing that changes is shared: every instance gets a private copy. Knows no games.
 
 All state of a libretro core is static. Two instances on one file are one machine; on two files they are two. The copy
 is removed as soon as it is loaded: the system keeps it while it is mapped. A core that ends the process while it is
@@ -16,7 +16,7 @@ from _ctypes import dlclose
 from pathlib import Path
 
 from rookery.errors import EmulatorError
-from rookery.sims.libretro import elf, silence
+from rookery.sims.libretro import elf, same_code, silence
 from rookery.sims.libretro.api import API_VERSION, declare
 
 MISSING = re.compile(r"^(?P<name>[^\s:/]+\.so[^\s:/]*): cannot open shared object file")
@@ -48,6 +48,7 @@ def load(path: Path, place: Path) -> ctypes.CDLL:
 def unload(library: ctypes.CDLL) -> None:
     """Give a private instance's memory back; nobody may use it afterwards."""
     dlclose(library._handle)
+    same_code.forget(library._handle)
 
 
 def _whole_file(path: Path) -> bytes:
@@ -69,7 +70,9 @@ def _open_copy(path: Path, data: bytes, place: Path) -> ctypes.CDLL:
             for at, code in silence.stubs(data).items():
                 file.seek(at)
                 file.write(code)
-        return _open(copy, path)
+        library = _open(copy, path)
+        same_code.share(copy, path, library._handle)
+        return library
     finally:
         os.unlink(copy)
 
