@@ -125,8 +125,10 @@ class Crew:
         self._launcher.spec = dataclasses.replace(self._launcher.spec, digest=digest)
         self._launcher.may_poll = len(self.members) <= host.cores()
         self._wiring.control.to_worker[:, TO_POLL] = self._launcher.may_poll
+        self._launcher.cores = host.one_core_each(len(self.members)) if self._options.pin_workers else ()
         for member in self.members:
             member.went_ns = self._clock.now_ns()
+            self._launcher.give_core(member)
             self._wiring.control.to_worker[member.line, TO_GO] = 1
         for bell in self._wiring.bells:
             bell.ring()
@@ -184,6 +186,7 @@ class Crew:
         self._wiring.control.from_worker[member.line, FROM_PHASE] = int(Phase.RESTORE)
         self._emit(events.SpareStepped(**about(member)))
         self._tell_groups(member)
+        self._launcher.give_core(member)
         self._wiring.control.to_worker[member.line, TO_GO] = 1
         self._wiring.bells[member.line].ring()
         self._admission.ask(spare.index)

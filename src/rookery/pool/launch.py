@@ -12,7 +12,7 @@ from rookery.spec.phase import Phase, Stage
 from rookery.spec.seat import WorkerSpec
 from rookery.supervise.child import ChildSpec
 from rookery.supervise.children import Children
-from rookery.transport.control import FROM_PHASE, TO_GO, TO_POLL
+from rookery.transport.control import FROM_PHASE, TO_CORE, TO_GO, TO_POLL
 from rookery.transport.mailbox import TO_WORKER
 
 WORKER_ENTRY = "rookery.worker.main:run"
@@ -20,12 +20,19 @@ WORKER_ENTRY = "rookery.worker.main:run"
 
 
 class Launcher:
-    """Starts generations. ``spec`` is what every letter has in common; ``may_poll``: each worker has its own core."""
+    """Starts generations.
+
+    Attributes:
+        spec: what every letter has in common.
+        may_poll: there are no more workers than cores.
+        cores: the core of each worker; empty: wherever the system puts them.
+    """
 
     def __init__(self, wiring: Wiring, children: Children, run_dir: Path, spec: WorkerSpec) -> None:
         self._wiring, self._children, self._run_dir = wiring, children, run_dir
         self.spec = spec
         self.may_poll = False
+        self.cores: tuple[int, ...] = ()
 
     def log_of(self, line: int) -> Path:
         """Where a process's output goes."""
@@ -50,8 +57,14 @@ class Launcher:
         control.to_worker[line] = 0
         control.to_worker[line, TO_GO] = bool(self.spec.digest) and not member.is_spare
         control.to_worker[line, TO_POLL] = self.may_poll
+        self.give_core(member)
         control.since_ns[line, 0] = now_ns
         control.from_worker[line, FROM_PHASE] = int(Phase.IMPORT)
+
+    def give_core(self, member: Member) -> None:
+        """Say which core the member's process shall keep to once it serves; a spare has none until it steps in."""
+        core = self.cores[member.index] + 1 if self.cores and not member.is_spare else 0
+        self._wiring.control.to_worker[member.line, TO_CORE] = core
 
     def _child(self, member: Member, log: Path, letter_bytes: int) -> ChildSpec:
         worker, generation = member.line, member.machine.generation

@@ -67,6 +67,8 @@ class PoolOptions:
         preload: modules the fork server imports once, so that workers start with them.
         spares: processes with built environments that wait to take a dead worker's place; for simulators that start
             slowly. Each costs the memory of a worker.
+        pin_workers: where there are exactly as many workers as cores, each keeps to a core of its own: the system may
+            else leave two on one core. For loops that do little between two steps; a policy wants a core to itself.
         max_restarts_per_slot: faults of one slot within the window before it is quarantined.
         max_restarts: faults of the whole pool within the window before it gives up.
         restart_window_s: length of the sliding window of both budgets.
@@ -103,6 +105,7 @@ class PoolOptions:
     start_attempts: int = 3
     preload: Sequence[str] = ()
     spares: int = 0
+    pin_workers: bool = False
     max_restarts_per_slot: int = 10
     max_restarts: int = 100
     restart_window_s: float = 300.0

@@ -18,6 +18,15 @@ def cores() -> int:
     return max(1, count)
 
 
+def one_core_each(workers: int) -> tuple[int, ...]:
+    """A core for every worker where that uses each core that we may use once; otherwise none is said to be anyone's.
+
+    With fewer workers than cores the system has room to choose, and two pools that chose would choose the same cores.
+    """
+    allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    return tuple(allowed) if 1 < workers == len(allowed) == cores() else ()
+
+
 def memory_limit_bytes() -> int:
     """Memory of the machine or, if smaller, of the container."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -7,7 +7,7 @@ follows once the first worker has told its spaces.
 field            written   meaning
 ===============  ========  ==================================================================================
 parent           parent    line: asleep, wake_at; ``completed`` is an atomic counter of the workers
-to_worker        parent    a line per worker: stop, go, bytes of the letter that came with go, poll
+to_worker        parent    a line per worker: stop, go, bytes of the letter that came with go, poll, its core + 1
 from_worker      worker    a line per worker: asleep, phase, slot + 1, generation, stage, bytes of its letter
 since_ns         worker    monotonic time the phase was entered
 group            both      a line per group: sent (parent), done and attention (worker)
@@ -40,7 +40,7 @@ WORDS = 16
 """32-bit words in a line of 64 bytes; bell.h names the same columns."""
 
 PARENT_ASLEEP, PARENT_WAKE_AT, PARENT_COMPLETED = 0, 1, 2
-TO_STOP, TO_GO, TO_LETTER, TO_POLL = 0, 1, 2, 3
+TO_STOP, TO_GO, TO_LETTER, TO_POLL, TO_CORE = 0, 1, 2, 3, 4
 FROM_ASLEEP, FROM_PHASE, FROM_SLOT, FROM_GENERATION, FROM_STAGE, FROM_LETTER = 0, 1, 2, 3, 4, 5
 GROUP_SENT, GROUP_DONE, GROUP_ATTENTION = 0, 1, 2
 

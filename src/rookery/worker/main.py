@@ -7,6 +7,7 @@ directory, no foreign descriptors). Any failure before the first observation is 
 from __future__ import annotations
 
 import faulthandler
+import os
 import pickle
 import random
 import sys
@@ -25,7 +26,7 @@ from rookery.spec.plan import Probe
 from rookery.spec.seat import Hello, Seat, WorkerSpec
 from rookery.supervise.child import DUMP_SIGNAL
 from rookery.transport.bell import Bell
-from rookery.transport.control import TO_GO, TO_LETTER, TO_STOP, Control, control_layout
+from rookery.transport.control import TO_CORE, TO_GO, TO_LETTER, TO_STOP, Control, control_layout
 from rookery.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
 from rookery.transport.native import native_module
 from rookery.transport.segment import Segment
@@ -132,6 +133,7 @@ class Worker:
 
     def serve(self) -> None:
         """Answer requests until told to stop."""
+        self._keep_to_core()
         groups = {g: [self._slots[s] for s in slots if s in self._slots] for g, slots in self._groups.items()}
         make_loop(
             self._control,
@@ -147,6 +149,16 @@ class Worker:
             traces=self._spec.heals,
             asks_seed=self._spec.seed_episodes,
         ).serve()
+
+    def _keep_to_core(self) -> None:
+        """Stay on the core that is ours alone of all workers. Not before: starting may use whatever is free."""
+        core = int(self._control.to_worker[self._seat.worker, TO_CORE]) - 1
+        if core < 0:
+            return
+        try:
+            os.sched_setaffinity(0, {core})
+        except OSError as error:
+            print(f"core {core} was taken away from this program ({error}): this worker runs on any", file=sys.stderr)
 
     def close(self) -> None:
         """Close the environments."""
