@@ -87,7 +87,7 @@ class Worker:
 
     def __init__(
         self, twin, scratch, makers, observation=BOX, action=None, groups=None, autoreset=Autoreset.NEXT_STEP,
-        check="nan", infos=None, rounds=PARENT_ROUNDS, tick=TICK,
+        check="nan", infos=None, rounds=PARENT_ROUNDS, tick=TICK, heals=False,
     ):  # fmt: skip
         slots = len(makers)
         self.slots = range(slots)
@@ -104,15 +104,15 @@ class Worker:
         ]
         for seat in self.seats:
             seat.construct()
-            seat.attach(self.data, self.arrays, check, autoreset)
-        self.loop = self._make_loop(twin, check, autoreset)
+            seat.attach(self.data, self.arrays, check, autoreset, heals=heals)
+        self.loop = self._make_loop(twin, check, autoreset, heals)
         self._tick = tick
         self._caller = CALLERS[twin]()(
             self.control.parent, self.control.from_worker, self.control.group, np.array([self.bell.ring_fd], np.int32),
             np.zeros(len(self.groups), np.int32), self.parent_bell.wait_fd, -1, rounds,
         )  # fmt: skip
 
-    def _make_loop(self, twin, check, autoreset):
+    def _make_loop(self, twin, check, autoreset, heals):
         if twin == "native":
             require_module("rookery.worker._native")
         with pytest.MonkeyPatch.context() as patch:
@@ -120,7 +120,7 @@ class Worker:
             groups = {g: [self.seats[s] for s in slots] for g, slots in self.groups.items()}
             loop = make_loop(
                 self.control, 0, self.stamp, groups, self.data, self.arrays, check, autoreset, self.bell,
-                self.parent_bell,
+                self.parent_bell, traces=heals,
             )  # fmt: skip
         assert type(loop).__module__ == ("rookery.worker._native" if twin == "native" else "rookery.worker.loop")
         return loop

@@ -248,6 +248,7 @@ static void Loop_dealloc(Loop *self) {
 /* A digest is either of every byte, or of a few words all over the row. Its lowest bit says which, so that a replay can
  * make the same. Only equality matters, not secrecy. */
 enum { FULL_BIT = 1, ALWAYS_FULL_BYTES = 1024, SAMPLES = 16, BLOCK_WORDS = 8 };
+#define DIGEST_COUNT 0x452821E638D01377ull
 #define DIGEST_SHARE 0.005        /* of the time spent in steps may go into digests of every byte */
 
 /* Both halves of a long product: every bit of either word moves about half of the result's. */
@@ -286,14 +287,14 @@ static inline uint64_t digest_rest(const char *data, size_t count, uint64_t dige
 }
 
 static inline uint64_t digest_all(const char *data, size_t count, uint64_t start) {
-    uint64_t digest = start ^ count * 0x452821E638D01377ull;
+    uint64_t digest = start ^ count * DIGEST_COUNT;
     size_t blocks = count >= 256 ? count / (8 * BLOCK_WORDS) : 0, done = blocks * 8 * BLOCK_WORDS;
     if (blocks) digest = digest_blocks(data, blocks, digest);
     return digest_rest(data + done, count - done, digest);
 }
 
 static uint64_t digest_some(const char *data, size_t count, uint64_t start) {
-    uint64_t digest = start ^ count * 0x452821E638D01377ull;
+    uint64_t digest = start ^ count * DIGEST_COUNT;
     if (count < 8 * SAMPLES) return digest_rest(data, count, digest);
     char words[8 * SAMPLES];
     for (size_t i = 0; i < SAMPLES; i++) memcpy(words + 8 * i, data + i * (count - 8) / (SAMPLES - 1), 8);
@@ -338,10 +339,29 @@ static int seal_row(Loop *self, Seat *seat, double reward, int flags) {
     return done ? 0 : -1;
 }
 
+/* Four floats or two doubles, as the plainest control tasks have: equal to the general way, without its questions. */
+static void seal_words(Loop *self, Table *table) {
+    const char *rows = self->leaves[0].rows;
+    const uint8_t *terminated = self->terminated, *truncated = self->truncated;
+    const uint64_t start = 16 * DIGEST_COUNT;
+    for (Py_ssize_t i = 0; i < table->count; i++) {
+        Seat *seat = &table->seats[i];
+        if (!seat->unsealed) continue;
+        Py_ssize_t s = seat->index;
+        uint64_t words[2];
+        memcpy(words, rows + 16 * s, 16);
+        int flags = terminated[s] | truncated[s] << 1;
+        self->digest[s] = seal_digest(fold(start ^ words[0], words[1]), self->reward[s], flags, 1);
+        seat->unsealed = 0;
+    }
+}
+
 /* Digests of all rows of a request, one after the other: between two steps this code would have to be fetched anew, for
  * Python fills the processor's cache of instructions. Nothing is lost with a worker that dies before: what was not published
  * is done again. */
 static void seal_table(Loop *self, Table *table) {
+    if (!self->traces || !self->leaf_count) return;
+    if (self->leaf_count == 1 && self->leaves[0].bytes == 16) { seal_words(self, table); return; }
     for (Py_ssize_t i = 0; i < table->count; i++) {
         Seat *seat = &table->seats[i];
         if (!seat->unsealed) continue;
