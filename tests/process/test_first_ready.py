@@ -28,10 +28,11 @@ def play(pool, batches, seed=5):
 
 @pytest.mark.parametrize("batch_size", [1, 2, 4])
 def test_no_slot_starves_when_all_are_alike(batch_size):
+    """Over seconds: in less, a busy machine may run one worker only while another one waits for a core."""
     with rookery.Pool(CountingEnv, 8, workers=2, batch_size=batch_size, start_method="fork") as pool:
-        counts, seen = play(pool, 4000 // batch_size)
+        counts, seen = play(pool, 40_000 // batch_size)
     assert {len(batch) for batch in seen} == {batch_size}
-    assert counts.min() > 0.05 * counts.mean()  # who is ready first comes more often; nobody is left out
+    assert counts.min() > 0.1 * counts.mean()  # who is ready first comes more often; nobody is left out
 
 
 def test_slow_slot_holds_up_no_other_worker_and_comes_in_its_turn():
