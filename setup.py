@@ -8,7 +8,7 @@ import sys
 import numpy
 from setuptools import Extension, setup
 
-HEADERS = ["src/rookery/transport/bell.h", "src/rookery/transport/bytes.h"]
+HEADERS = ["src/rookery/transport/bell.h", "src/rookery/transport/bytes.h", "src/rookery/transport/hook.h"]
 
 
 def native(name: str, source: str) -> Extension:

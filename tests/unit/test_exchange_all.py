@@ -41,7 +41,7 @@ def test_actions_are_written_everybody_is_asked_and_the_attention_of_all_comes_b
     with answering(exchange, 0), answering(exchange, 1):
         for number in range(50):
             before = time.monotonic_ns()
-            attention = exchange.caller.exchange_all(ACTIONS + number, rows, None, None, sent_ns, LONG, NEVER)
+            attention = exchange.caller.exchange_all(ACTIONS + number, rows, None, sent_ns, LONG, NEVER)
             assert (attention if attention != ALREADY_SENT else completed(exchange)) == 1 | 2
             np.testing.assert_array_equal(rows, ACTIONS + number)
             assert (before <= sent_ns).all()
@@ -66,7 +66,7 @@ ODD = {
 def test_actions_that_are_not_plainly_rows_are_left_to_send_and_nothing_is_asked(exchange, sent_ns, case):
     actions, like = ODD[case]
     rows = np.zeros_like(like)
-    assert exchange.caller.exchange_all(actions, rows, None, None, sent_ns, 1_000_000, NEVER) == NOT_SENT
+    assert exchange.caller.exchange_all(actions, rows, None, sent_ns, 1_000_000, NEVER) == NOT_SENT
     assert exchange.caller.inflight_count == 0
     assert not exchange.control.group[:, GROUP_SENT].any()
     assert not rows.any()
@@ -74,13 +74,13 @@ def test_actions_that_are_not_plainly_rows_are_left_to_send_and_nothing_is_asked
 
 def test_nothing_is_asked_while_answers_are_under_way(exchange, rows, sent_ns):
     exchange.caller.post([2])
-    assert exchange.caller.exchange_all(ACTIONS, rows, None, None, sent_ns, LONG, NEVER) == NOT_SENT
+    assert exchange.caller.exchange_all(ACTIONS, rows, None, sent_ns, LONG, NEVER) == NOT_SENT
     assert exchange.control.group[:, GROUP_SENT].tolist() == [0, 0, 1, 0]
     assert not rows.any()
 
 
 def test_what_is_not_answered_in_time_stays_under_way(exchange, rows, sent_ns):
-    assert exchange.caller.exchange_all(ACTIONS, rows, None, None, sent_ns, 1_000_000, NEVER) == ALREADY_SENT
+    assert exchange.caller.exchange_all(ACTIONS, rows, None, sent_ns, 1_000_000, NEVER) == ALREADY_SENT
     assert exchange.caller.inflight_count == 4
     exchange.answer(0, 4)
     exchange.answer(1, 1)
@@ -90,6 +90,6 @@ def test_what_is_not_answered_in_time_stays_under_way(exchange, rows, sent_ns):
 
 def test_when_it_is_time_to_look_after_the_workers_the_answers_are_left_to_recv(exchange, rows, sent_ns):
     with answering(exchange, 0), answering(exchange, 1):
-        assert exchange.caller.exchange_all(ACTIONS, rows, None, None, sent_ns, LONG, 0) == ALREADY_SENT
+        assert exchange.caller.exchange_all(ACTIONS, rows, None, sent_ns, LONG, 0) == ALREADY_SENT
         assert exchange.caller.inflight_count == 4
         assert completed(exchange) == 1 | 2

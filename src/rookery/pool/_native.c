@@ -14,9 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "bytes.h"
+#include "hook.h"
 
 enum { STEP = 1, AUTORESET = 2, MAX_BUFFERS = 12 };
 enum { PILE_BATCHES = 128, PILE_BYTES = 262144 };         /* what a processor keeps near */
+enum { BLOCK_SLOTS = 16 };                                /* whose digests are one line */
 
 typedef struct {
     PyObject_HEAD
@@ -171,15 +173,47 @@ static int sort_slot(Notes *self, Py_ssize_t s, Py_ssize_t stop) {
     return 0;
 }
 
+/* Whether all of the pile belongs to the slot's episode, with room for one more entry in its chunk afterwards. */
+static int is_whole(const Notes *self, Py_ssize_t s, Py_ssize_t height) {
+    Py_ssize_t place = (Py_ssize_t)(self->count[s] - self->base[s]);
+    return !self->since[s] && place >= 0 && place + height < self->chunk;
+}
+
+/* Slots that are next to each other, batch by batch: their entries share lines of the pile, which are read once. */
+static void sort_block(Notes *self, Py_ssize_t first, Py_ssize_t slots, Py_ssize_t height) {
+    uint32_t *sheets[BLOCK_SLOTS];
+    uint8_t *into[BLOCK_SLOTS];
+    Py_ssize_t width = self->width;
+    for (Py_ssize_t j = 0; j < slots; j++) {
+        Py_ssize_t s = first + j, place = s * self->chunk + (Py_ssize_t)(self->count[s] - self->base[s]);
+        sheets[j] = self->digests + place;
+        into[j] = self->actions + place * width;
+        self->count[s] += height;
+    }
+    for (Py_ssize_t i = 0; i < height; i++) {
+        const uint32_t *digest = self->piled_digests + i * self->slots + first;
+        const uint8_t *action = self->piled_actions + (i * self->slots + first) * width;
+        for (Py_ssize_t j = 0; j < slots; j++) sheets[j][i] = digest[j];
+        if (width == 1) for (Py_ssize_t j = 0; j < slots; j++) into[j][i] = action[j];
+        else for (Py_ssize_t j = 0; j < slots; j++) memcpy(into[j] + i * width, action + j * width, (size_t)width);
+    }
+}
+
 static int sort_pile(Notes *self) {
-    Py_ssize_t height = self->height;
+    Py_ssize_t height = self->height, s = 0;
     self->height = 0;
     if (!height) return 0;
     const uint32_t *newest = self->piled_digests + (height - 1) * self->slots;
-    for (Py_ssize_t s = 0; s < self->slots; s++) {
-        if (self->since[s] < height) self->seen[s] = newest[s];
+    for (Py_ssize_t i = 0; i < self->slots; i++)
+        if (self->since[i] < height) self->seen[i] = newest[i];
+    while (s < self->slots) {
+        Py_ssize_t whole = 0;
+        while (whole < BLOCK_SLOTS && s + whole < self->slots && is_whole(self, s + whole, height)) whole++;
+        if (whole) sort_block(self, s, whole, height);
+        s += whole;
+        if (whole == BLOCK_SLOTS || s == self->slots) continue;
         if (sort_slot(self, s, height) < 0) return -1;
-        self->since[s] = 0;
+        self->since[s++] = 0;
     }
     return 0;
 }
@@ -231,18 +265,29 @@ static PyObject *none_unless(int failed) {
     Py_RETURN_NONE;
 }
 
-static PyObject *Notes_hold_all(Notes *self, PyObject *noargs) {
+static int hold_batch(Notes *self) {
     memcpy(self->held_begun, self->begun, (size_t)self->slots * sizeof(int64_t));
     memcpy(self->held_ended, self->ended, (size_t)self->slots);
     memcpy(self->piled_digests + self->height * self->slots, self->digest, (size_t)self->slots * sizeof(uint32_t));
-    Py_RETURN_NONE;
+    return 0;
 }
+
+static PyObject *Notes_hold_all(Notes *self, PyObject *noargs) { return none_unless(hold_batch(self)); }
 
 static PyObject *Notes_note_held(Notes *self, PyObject *noargs) { return none_unless(pile_batch(self)); }
 
 static PyObject *Notes_note_all(Notes *self, PyObject *noargs) {
-    Py_DECREF(Notes_hold_all(self, NULL));
+    hold_batch(self);
     return none_unless(pile_batch(self));
+}
+
+static int hold_hook(PyObject *notes) { return hold_batch((Notes *)notes); }
+static int note_hook(PyObject *notes) { return pile_batch((Notes *)notes); }
+
+
+static PyObject *Notes_hooks(Notes *self, PyObject *noargs) {
+    static Hook hold = {hold_hook}, note = {note_hook};
+    return Py_BuildValue("(NN)", hook_capsule(&hold, (PyObject *)self), hook_capsule(&note, (PyObject *)self));
 }
 
 static PyObject *Notes_complete(Notes *self, PyObject *noargs) { return none_unless(sort_pile(self)); }
@@ -275,6 +320,7 @@ static PyMethodDef Notes_methods[] = {
     {"note_all", (PyCFunction)Notes_note_all, METH_NOARGS, "Every slot is about to be stepped."},
     {"hold_all", (PyCFunction)Notes_hold_all, METH_NOARGS, "Copy what workers are about to write over."},
     {"note_held", (PyCFunction)Notes_note_held, METH_NOARGS, "Every slot was stepped: note from what was held."},
+    {"hooks", (PyCFunction)Notes_hooks, METH_NOARGS, "What hold_all and note_held do, for native callers."},
     {"note", (PyCFunction)Notes_note, METH_O, "These slots are about to be stepped."},
     {"complete", (PyCFunction)Notes_complete, METH_NOARGS, "Write into the sheets whatever is not there yet."},
     {NULL, NULL, 0, NULL}};

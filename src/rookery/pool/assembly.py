@@ -36,8 +36,7 @@ class ShortWay(NamedTuple):
     """
 
     exchange: Any = None
-    hold_notes: Any = None
-    note_held: Any = None
+    hooks: Any = None
     send_some: Any = None
     note: Any = None
 
@@ -86,5 +85,5 @@ def _short_way(start: Start, journal: Journal, autoreset: Autoreset, clock: Cloc
     call = getattr(start.caller, name, None) if can else None
     notes = journal.notes
     if start.plan.is_synchronous:
-        return ShortWay(exchange=call, hold_notes=notes and notes.hold_all, note_held=notes and notes.note_held)
+        return ShortWay(exchange=call, hooks=notes and notes.hooks())
     return ShortWay(send_some=call, note=notes and notes.note)

@@ -125,7 +125,8 @@ class Journal:
         page.began, page.snapshots = (episode, beginning), []
         page.calls = [(episode, step, request) for step, request in recipe.calls]
         sheets.episode[slot], sheets.count[slot], sheets.base[slot], sheets.blind[slot] = episode, length, length, 0
-        self._shelves[slot].put(episode, beginning.length, recipe.actions, recipe.digests[:-DIGEST_BYTES])
+        body = recipe.actions + recipe.digests[:-DIGEST_BYTES]
+        self._shelves[slot].put(episode, beginning.length, beginning.length + recipe.steps, body)
 
     def seeds(self, slot: int) -> EpisodeSeeds:
         """What the slot's later seeds come from."""
@@ -313,7 +314,7 @@ class Journal:
 
 def _pack(sheets: Sheets, shelves: Sequence[Shelf], slot: int) -> None:
     """A slot's chunk is full: put it on its shelf."""
-    start = int(sheets.base[slot])
-    actions, digests = sheets.actions[slot].tobytes(), sheets.digests[slot].tobytes()
-    shelves[slot].put(int(sheets.episode[slot]), start, actions, digests)
-    sheets.base[slot] = sheets.count[slot]
+    start, stop = int(sheets.base[slot]), int(sheets.count[slot])
+    body = b"".join((sheets.actions[slot].data, sheets.digests[slot].data))
+    shelves[slot].put(int(sheets.episode[slot]), start, stop, body)
+    sheets.base[slot] = stop

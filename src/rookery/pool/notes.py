@@ -86,6 +86,10 @@ class Notes(Protocol):
         """Note what was held."""
         ...
 
+    def hooks(self) -> tuple[Any, Any]:
+        """``hold_all`` and ``note_held`` as the native exchange calls them."""
+        ...
+
     def complete(self) -> None:
         """Write into the sheets whatever is not there yet: nobody reads them before."""
         ...
@@ -132,6 +136,10 @@ class PyNotes:
 
     def note_held(self) -> None:
         """Nothing is left to note."""
+
+    def hooks(self) -> tuple[Any, Any]:
+        """Plain callables."""
+        return self.hold_all, self.note_held
 
     def complete(self) -> None:
         """Nothing is left to write."""

@@ -170,8 +170,7 @@ class Pool:
             attention = way.exchange(
                 actions,
                 self._writer.plain,
-                way.hold_notes,
-                way.note_held,
+                way.hooks,
                 minder.sent_ns,
                 TICK_NS,
                 minder.next_tick,

@@ -42,14 +42,13 @@ class Shelf:
         self._chunks: deque[Chunk] = deque()
         self.memory_bytes = 0
 
-    def put(self, episode: int, start: int, actions: bytes, digests: bytes) -> None:
-        """Pack away one chunk."""
+    def put(self, episode: int, start: int, stop: int, body: bytes) -> None:
+        """Pack away one chunk: its actions, then its digests."""
         if episode != self._episode:
             self._drop_all()
             self._episode = episode
-        stop = start + len(digests) // DIGEST_BYTES
-        self._chunks.append(Chunk(start, stop, actions + digests))
-        self.memory_bytes += len(actions) + len(digests)
+        self._chunks.append(Chunk(start, stop, body))
+        self.memory_bytes += len(body)
         if self.memory_bytes > self._memory_limit:
             self._spill()
 

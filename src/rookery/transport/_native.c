@@ -11,11 +11,16 @@
 #include <string.h>
 #include "bell.h"
 #include "bytes.h"
+#include "hook.h"
 
 /* One round is eight looks and a sched_yield. Yielding is what lets three processes share two cores: a plain spin keeps
  * the worker that should answer off the core. */
 #define LOOKS_PER_ROUND 8
 #define ROUND_NS 1000
+
+/* So many waits in a row may end before anybody had to yield; then the parent does. While one worker always has an answer
+ * ready, another one that must run on the parent's core would else get its turn only when the system insists. */
+#define WAITS_PER_YIELD 8
 
 typedef struct {
     PyObject_HEAD
@@ -28,6 +33,7 @@ typedef struct {
     int own_fd, extra_fd;
     long rounds;
     int64_t typical_ns;    /* how long waits usually take */
+    int greedy;            /* waits since the parent last let others have its core */
 } Caller;
 
 static inline uint32_t *line(const Py_buffer *b, Py_ssize_t i) { return (uint32_t *)b->buf + i * WORDS; }
@@ -140,6 +146,11 @@ static Py_ssize_t count_ready(Caller *self) {
  * What is short is learnt from the waits before, because nobody can tell it in advance. */
 static uint64_t look_ns(const Caller *self) { return (uint64_t)self->rounds * ROUND_NS; }
 
+static void give_way(Caller *self) {
+    self->greedy = 0;
+    sched_yield();
+}
+
 static Py_ssize_t look_for(Caller *self, Py_ssize_t need, uint64_t began) {
     Py_ssize_t n;
     do {
@@ -147,7 +158,7 @@ static Py_ssize_t look_for(Caller *self, Py_ssize_t need, uint64_t began) {
             if ((n = count_ready(self)) >= need) return n;
             cpu_relax();
         }
-        sched_yield();
+        give_way(self);
     } while (monotonic_ns() - began < look_ns(self));
     return n;
 }
@@ -155,6 +166,7 @@ static Py_ssize_t look_for(Caller *self, Py_ssize_t need, uint64_t began) {
 static Py_ssize_t sleep_for(Caller *self, Py_ssize_t need, int64_t timeout_ns);
 
 static Py_ssize_t wait_ready(Caller *self, Py_ssize_t need, int64_t timeout_ns) {
+    if (++self->greedy > WAITS_PER_YIELD) give_way(self);
     uint64_t began = monotonic_ns();
     Py_ssize_t n = self->typical_ns > (int64_t)look_ns(self) ? count_ready(self) : look_for(self, need, began);
     if (n < need) n = sleep_for(self, need, timeout_ns);
@@ -176,6 +188,7 @@ static Py_ssize_t sleep_for(Caller *self, Py_ssize_t need, int64_t timeout_ns) {
     if ((n = count_ready(self)) < need) {
         struct pollfd fds[2] = {{self->own_fd, POLLIN, 0}, {self->extra_fd, POLLIN, 0}};
         int ms = (int)((timeout_ns + 999999) / 1000000);
+        self->greedy = 0;
         poll(fds, self->extra_fd >= 0 ? 2 : 1, ms);
         if (fds[0].revents) drain(self->own_fd);
         n = count_ready(self);
@@ -191,13 +204,11 @@ static PyObject *Caller_wait(Caller *self, PyObject *const *args, Py_ssize_t nar
     Py_ssize_t need = PyLong_AsSsize_t(args[0]);
     int64_t timeout_ns = PyLong_AsLongLong(args[1]);
     if (PyErr_Occurred()) return NULL;
-    Py_ssize_t n = count_ready(self);
-    if (n < need) {
-        Py_BEGIN_ALLOW_THREADS
-        n = wait_ready(self, need, timeout_ns);
-        Py_END_ALLOW_THREADS
-        if (PyErr_CheckSignals()) return NULL;
-    }
+    Py_ssize_t n;
+    Py_BEGIN_ALLOW_THREADS
+    n = wait_ready(self, need, timeout_ns);
+    Py_END_ALLOW_THREADS
+    if (PyErr_CheckSignals()) return NULL;
     return PyLong_FromSsize_t(n);
 }
 
@@ -242,34 +253,28 @@ static int are_rows_of(PyObject *object, PyArrayObject *rows, Py_ssize_t count) 
     return PyArray_IS_C_CONTIGUOUS(array) && PyArray_ISNOTSWAPPED(array) && PyArray_IS_C_CONTIGUOUS(rows) && PyArray_ISNOTSWAPPED(rows);
 }
 
-static int called(PyObject *callable) {
-    if (callable == Py_None) return 0;
-    PyObject *done = PyObject_CallNoArgs(callable);
-    Py_XDECREF(done);
-    return done ? 0 : -1;
-}
-
-/* exchange_all(actions, rows, hold, note, sent_ns, timeout_ns, until_ns): the whole common step of a synchronous pool in
- * one call. ``hold`` and ``note`` (or None) write the journal: the first is called before anything is sent, the second
+/* exchange_all(actions, rows, hooks, sent_ns, timeout_ns, until_ns): the whole common step of a synchronous pool in one
+ * call. ``hooks`` (or None) are two that write the journal: the first is called before anything is sent, the second
  * while the workers are busy.
  * -> attention bits once every group has answered; -2 if actions are not plainly rows (nothing was sent); -1 if it was
  * sent and is not complete, or if it is time to look after the workers (go on with wait and collect). */
 static PyObject *Caller_exchange_all(Caller *self, PyObject *const *args, Py_ssize_t nargs) {
-    if (nargs != 7 || !PyArray_Check(args[1]) || !PyArray_Check(args[4])) {
-        PyErr_SetString(PyExc_TypeError, "exchange_all(actions, rows, hold, note, sent_ns, timeout_ns, until_ns)");
+    int is_noted = nargs > 2 && PyTuple_Check(args[2]) && PyTuple_GET_SIZE(args[2]) == 2;
+    if (nargs != 6 || !PyArray_Check(args[1]) || !PyArray_Check(args[3]) || (!is_noted && args[2] != Py_None)) {
+        PyErr_SetString(PyExc_TypeError, "exchange_all(actions, rows, hooks, sent_ns, timeout_ns, until_ns)");
         return NULL;
     }
-    PyArrayObject *rows = (PyArrayObject *)args[1], *sent = (PyArrayObject *)args[4];
+    PyArrayObject *rows = (PyArrayObject *)args[1], *sent = (PyArrayObject *)args[3];
     if (self->inflight_count || !PyArray_NDIM(rows) || !are_rows_of(args[0], rows, PyArray_DIM(rows, 0)))
         return PyLong_FromLong(-2);
-    int64_t timeout_ns = PyLong_AsLongLong(args[5]), until_ns = PyLong_AsLongLong(args[6]);
+    int64_t timeout_ns = PyLong_AsLongLong(args[4]), until_ns = PyLong_AsLongLong(args[5]);
     if (PyErr_Occurred()) return NULL;
     copy_bytes(PyArray_DATA(rows), PyArray_DATA((PyArrayObject *)args[0]), (size_t)PyArray_NBYTES(rows));
-    if (called(args[2]) < 0) return NULL;
+    if (is_noted && hook_called(PyTuple_GET_ITEM(args[2], 0)) < 0) return NULL;
     int64_t now = (int64_t)monotonic_ns(), *times = PyArray_DATA(sent);
     for (Py_ssize_t g = 0; g < self->groups && g < PyArray_SIZE(sent); g++) times[g] = now;
     Py_DECREF(Caller_post_all(self, NULL));
-    if (called(args[3]) < 0) return NULL;
+    if (is_noted && hook_called(PyTuple_GET_ITEM(args[2], 1)) < 0) return NULL;
     Py_ssize_t ready;
     Py_BEGIN_ALLOW_THREADS
     ready = wait_ready(self, self->groups, timeout_ns);

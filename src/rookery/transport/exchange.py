@@ -46,6 +46,9 @@ Only while every worker has a core of its own: processes that yield to each othe
 PY_ROUNDS = 40
 """Rounds of the pure-Python loops, where one look already costs as much as a native round."""
 
+WAITS_PER_YIELD = 8
+"""So many waits in a row may find their answers ready before the parent yields all the same; ``_native.c`` says why."""
+
 PY_NAP_S = 0.1
 """Longest sleep of a pure-Python worker: its stores are not fenced, so a ring can, very rarely, be missed."""
 
@@ -72,6 +75,7 @@ class PyCaller:
         self._worker_of = worker_of
         self._inflight: set[int] = set()
         self._rounds = min(rounds, PY_ROUNDS)
+        self._greedy = 0
         self.extra_fd = extra_fd
 
     @property
@@ -117,11 +121,14 @@ class PyCaller:
 
     def wait(self, need: int, timeout_ns: int) -> int:
         """Wait for ``need`` ready groups; returns how many are, perhaps fewer: look at the world, then wait again."""
+        self._greedy += 1
+        if self._greedy > WAITS_PER_YIELD:
+            self._give_way()
         for _ in range(self._rounds):
             ready = self._count()
             if ready >= need:
                 return ready
-            os.sched_yield()
+            self._give_way()
         self._parent[PARENT_ASLEEP] = 1
         try:
             if self._count() < need:
@@ -129,6 +136,10 @@ class PyCaller:
         finally:
             self._parent[PARENT_ASLEEP] = 0
         return self._count()
+
+    def _give_way(self) -> None:
+        self._greedy = 0
+        os.sched_yield()
 
     def collect_all(self) -> int:
         """Hand out every group; returns their attention bits together."""
