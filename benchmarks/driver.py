@@ -54,6 +54,10 @@ class Driver:
         """How the system was set up."""
         return {"notes": self._system.notes()}
 
+    def workers(self) -> dict[str, int]:
+        """How many processes step the environments."""
+        return {"workers": self._system.workers()}
+
     def close(self) -> dict[str, float]:
         """End the system."""
         began = time.perf_counter()

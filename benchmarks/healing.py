@@ -1,7 +1,9 @@
 """What healing costs while nothing breaks, and how long it takes when something does.
 
 The price is a ratio of a few percent, so two pools take turns in short windows: whatever the machine does to one it
-does to the other. Each has a process of its own: of two in one process the first to be opened was the faster one.
+does to the other. Each has a process of its own: of two in one process the first to be opened was the faster one. Of
+two equal pools one is still faster for as long as they live, by up to a tenth, so several pairs are opened one after
+the other. Both have as many workers as the first one chose.
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ from cells import CELLS, Cell, Entry
 from rookery.events import SlotHealed
 from rounds import WARM_S, Child, fresh
 
+OPENED = 5
 PAIRS = 250
+"""Of windows, over all pools that are opened."""
+
 WINDOW_S = 0.03
 
 KILLS = 16
@@ -54,20 +59,25 @@ def prices(cells: list[Cell], pairs: int, window_s: float) -> list[Price]:
 
 
 def _price(cell: Cell, entry: Entry, pairs: int, window_s: float) -> Price:
-    price = Price(cell.name, entry.key)
-    pools: list[Child] = []
-    try:
-        for mode in ("cut", "heal"):
-            settings = {**entry.settings, "on_fault": mode}
-            pools.append(fresh(entry.system, cell.workload, cell.num_envs, settings, WARM_S)[0])
-        cut, heal = pools
-        for turn in range(pairs):
-            rates = {child.pid: _rate(child, window_s) for child in (pools if turn % 2 else pools[::-1])}
-            price.ratios.append(rates[heal.pid] / rates[cut.pid])
-    finally:
-        for child in pools:
-            child.end()
+    price, settings = Price(cell.name, entry.key), dict(entry.settings)
+    for opened in range(OPENED):
+        pools: dict[str, Child] = {}
+        try:
+            for mode in ("cut", "heal") if opened % 2 else ("heal", "cut"):
+                with_mode = {**settings, "on_fault": mode}
+                pools[mode] = fresh(entry.system, cell.workload, cell.num_envs, with_mode, WARM_S)[0]
+                settings.setdefault("workers", int(pools[mode].request("workers")["workers"]))
+            price.ratios += [_ratio(pools, turn, window_s) for turn in range(-(-pairs // OPENED))]
+        finally:
+            for child in pools.values():
+                child.end()
     return price
+
+
+def _ratio(pools: dict[str, Child], turn: int, window_s: float) -> float:
+    """Steps per second of the one that heals, of those of the one that cuts; they take turns at being first."""
+    rates = {mode: _rate(pools[mode], window_s) for mode in (("cut", "heal") if turn % 2 else ("heal", "cut"))}
+    return rates["heal"] / rates["cut"]
 
 
 def _rate(child: Child, window_s: float) -> float:

@@ -50,8 +50,9 @@ METHOD = """\
 - Peers seed the first reset only. Rookery's default, a seed for every episode, costs about 20 us an episode
   (an Atari game is read once for it, not for every seed). It has a row of its own; every other row does the same work
   as the peers.
-- The price of healing: two pools, one with `on_fault="heal"`, one with `"cut"`, each in a process of its own, take
-  turns in short windows, and each pair gives one ratio.
+- The price of healing: two pools, one with `on_fault="heal"`, one with `"cut"`, each in a process of its own and with
+  equally many workers, take turns in short windows, and each pair of windows gives one ratio. Five pairs of pools are
+  opened one after the other: of two equal pools, one is faster by up to a tenth for as long as they live.
 - "start" is from the system's import to its first observations; PSS is of its whole process tree, after half a second.
 - EnvPool steps its own C++ version of a game, so a ratio to these bare loops would mean nothing.
 - "others" is what all processes but the measured ones used, "steal" what the host took, both in cores (worst window): a

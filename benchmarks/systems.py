@@ -52,6 +52,10 @@ class System(abc.ABC):
         """What is worth knowing about how it was set up."""
         return ""
 
+    def workers(self) -> int:
+        """How many processes step the environments."""
+        return 1
+
 
 class Bare(System):
     """One environment in a plain loop, no system at all: two of these at once are the limit."""
@@ -113,6 +117,10 @@ class Rookery(System):
     @override
     def notes(self) -> str:
         return f"{self._pool.workers} workers: {self._pool.workers_because}"
+
+    @override
+    def workers(self) -> int:
+        return self._pool.workers
 
     @override
     def close(self) -> None:
