@@ -7,13 +7,15 @@ import time
 from functools import partial
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from mortal_games import POISON, POISON_STEP, Moody, Poisonous, Told
 from streams import SLOTS, Streams, action_at, kill_worker, of_kind, pool_of, undisturbed
 
 import rookery
 from rookery.events import FaultSeen, HealFailed, SlotHealed
-from rookery.testing import CountingEnv, Fragile, When
+from rookery.pool.notes import CHUNK
+from rookery.testing import CountingEnv, Fragile, Referee, When
 
 STEPS, MANY = 20, 3000
 NUMBER = 0
@@ -39,6 +41,21 @@ def test_a_killed_worker_is_an_event_and_nothing_else():
     assert all(event.replayed in (7, 8) and event.from_step == 0 and event.seconds > 0 for event in healed)
 
 
+def test_an_episode_of_many_thousand_steps_comes_back_too():
+    """Its oldest rows are compared by a part of their digests."""
+    actions = np.random.default_rng(3).integers(0, 7, (2 * CHUNK, SLOTS))
+    with pool_of(CountingEnv) as pool:
+        referee = Referee(SLOTS)
+        referee.reset(pool.reset(seed=0))
+        for number, row in enumerate(actions):
+            if number == 2 * CHUNK - 50:
+                kill_worker(pool, 0)
+            batch = pool.step(row)
+            assert batch.valid.all()
+            referee.step(row, batch)
+        assert [event.replayed for event in of_kind(pool, SlotHealed)] == [2 * CHUNK - 50] * 2
+
+
 # ---- not deterministic ----------------------------------------------------------------------------------------------
 
 
@@ -62,6 +79,20 @@ def assert_one_copy_an_episode(rows):
     """A valid row continues the row before it: the same copy of the environment, one step later."""
     for (before, *_), (after, *_, is_valid) in pairwise(rows):
         assert not is_valid or after == [before[NUMBER], before[1] + 1]
+
+
+def test_a_replay_that_went_another_way_thousands_of_steps_ago_is_found_there():
+    """By a byte of each digest: one other row in 128 looks alike, eight in a row do not."""
+    shows_at = 40
+    with pool_of(partial(Moody, shows_at)) as pool:
+        pool.reset(seed=0)
+        for _ in range(CHUNK + 100):
+            pool.step(np.zeros(SLOTS, np.int64))
+        kill_worker(pool, 0)
+        pool.step(np.zeros(SLOTS, np.int64))
+        failed = of_kind(pool, HealFailed)
+    assert [event.reason for event in failed] == ["diverged", "diverged"]
+    assert all(shows_at <= event.step < shows_at + 8 for event in failed)
 
 
 @pytest.mark.parametrize("shows_at", [1, 4])

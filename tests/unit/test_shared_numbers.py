@@ -24,7 +24,10 @@ IN_PYTHON = {
     **{name: value for module in (replay, digest) for name, value in vars(module).items() if name.endswith("_BIT")},
     **{name: getattr(notes, name) for name in ("STEP", "AUTORESET")},
 }
-ONLY_IN_C = {"MAX_BUFFERS", "ALWAYS_FULL_BYTES", "SAMPLES", "BLOCK_WORDS", "BLOCK_SLOTS", "PILE_BATCHES", "PILE_BYTES"}
+ONLY_IN_C = {
+    *("MAX_BUFFERS", "ALWAYS_FULL_BYTES", "SAMPLES", "BLOCK_WORDS", "LINE_DIGESTS"),
+    *("PILE_BATCHES", "PILE_BYTES"),
+}
 
 
 def named_in_c():

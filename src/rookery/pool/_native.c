@@ -17,8 +17,16 @@
 #include "hook.h"
 
 enum { STEP = 1, AUTORESET = 2, MAX_BUFFERS = 12 };
-enum { PILE_BATCHES = 128, PILE_BYTES = 262144 };         /* what a processor keeps near */
-enum { BLOCK_SLOTS = 16 };                                /* whose digests are one line */
+enum { PILE_BATCHES = 128, PILE_BYTES = 131072 };         /* two of these are what a processor keeps near */
+enum { LINE_DIGESTS = 16 };                               /* of so many slots, digests of a batch are in one line */
+
+/* Notes of some batches, by batch and slot. */
+typedef struct {
+    uint8_t *actions;
+    uint32_t *digests;
+    Py_ssize_t *since;     /* of each slot: the first of its entries that is needed and not yet in its sheet */
+    Py_ssize_t height;     /* how many batches */
+} Pile;
 
 typedef struct {
     PyObject_HEAD
@@ -29,12 +37,11 @@ typedef struct {
     uint32_t *digest, *seen, *digests;
     int64_t *held_begun;   /* copies of words that workers write, for notes taken while they work */
     uint8_t *held_ended;
-    uint8_t *piled_actions; /* by batch and slot */
-    uint32_t *piled_digests;
-    Py_ssize_t *since;     /* of each slot: the first of its entries in the pile */
+    Pile now, full_pile;   /* the one that grows, and the one before it, which is sorted meanwhile */
+    Py_ssize_t sorted;     /* slots whose entries of the full pile are in their sheets */
     char *rows;
     Py_ssize_t slots, chunk, width, row_bytes;
-    Py_ssize_t pile, height; /* how many batches the pile can hold, and does */
+    Py_ssize_t most;       /* batches in a pile */
     int narrow, item_bytes, next_step;
     int64_t low, high;
     PyObject *full;
@@ -50,6 +57,19 @@ static void *hold(Notes *self, PyObject *owner, const char *name, Py_ssize_t *by
     self->held++;
     if (bytes) *bytes = b->len;
     return b->buf;
+}
+
+static int make_pile(Pile *pile, Py_ssize_t slots, Py_ssize_t width, Py_ssize_t most) {
+    pile->actions = calloc((size_t)most, (size_t)(slots * width));
+    pile->digests = calloc((size_t)(most * slots), sizeof *pile->digests);
+    pile->since = calloc((size_t)slots, sizeof *pile->since);
+    return pile->actions && pile->digests && pile->since;
+}
+
+static void free_pile(Pile *pile) {
+    free(pile->actions);
+    free(pile->digests);
+    free(pile->since);
 }
 
 static int Notes_init(Notes *self, PyObject *args, PyObject *kwds) {
@@ -75,11 +95,10 @@ static int Notes_init(Notes *self, PyObject *args, PyObject *kwds) {
     self->held_begun = calloc((size_t)self->slots, sizeof(int64_t));
     self->held_ended = calloc((size_t)self->slots, 1);
     Py_ssize_t batch_bytes = self->slots * (self->width + (Py_ssize_t)sizeof(uint32_t)), most = PILE_BYTES / batch_bytes;
-    self->pile = most < 1 ? 1 : most < PILE_BATCHES ? most : PILE_BATCHES;
-    self->piled_actions = calloc((size_t)self->pile, (size_t)(self->slots * self->width));
-    self->piled_digests = calloc((size_t)(self->pile * self->slots), sizeof(uint32_t));
-    self->since = calloc((size_t)self->slots, sizeof *self->since);
-    if (!self->held_begun || !self->held_ended || !self->piled_actions || !self->piled_digests || !self->since) {
+    self->most = most < 1 ? 1 : most < PILE_BATCHES ? most : PILE_BATCHES;
+    self->sorted = self->slots;
+    if (!self->held_begun || !self->held_ended || !make_pile(&self->now, self->slots, self->width, self->most) ||
+        !make_pile(&self->full_pile, self->slots, self->width, self->most)) {
         PyErr_NoMemory();
         return -1;
     }
@@ -91,9 +110,8 @@ static void Notes_dealloc(Notes *self) {
     for (int i = 0; i < self->held; i++) PyBuffer_Release(&self->buffers[i]);
     free(self->held_begun);
     free(self->held_ended);
-    free(self->piled_actions);
-    free(self->piled_digests);
-    free(self->since);
+    free_pile(&self->now);
+    free_pile(&self->full_pile);
     Py_XDECREF(self->full);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -145,21 +163,22 @@ static int note_one(Notes *self, Py_ssize_t s, int64_t begun, uint32_t digest, u
     return count_entries(self, s, 1);
 }
 
-/* ---- the pile: notes of whole batches, batch by batch ------------------------------------------------------------- */
+/* ---- piles: notes of whole batches, batch by batch ---------------------------------------------------------------- */
 
 /* A batch's notes for many slots would go to as many pages of memory, each of which must be looked up anew. They are piled
- * up as they come, and sorted by slot when the pile is high, or when somebody wants to read them. Of slot s, the pile holds
- * the entries from since[s] on. */
+ * up as they come. While the next pile grows, a full one is sorted by slot, a few slots after each batch: that is when the
+ * workers are busy and the parent is not. All at once it would take ten times as long as a batch of very short steps. */
 
-static int sort_slot(Notes *self, Py_ssize_t s, Py_ssize_t stop) {
-    Py_ssize_t width = self->width, at = self->since[s];
-    self->since[s] = stop;
+/* A slot's entries of a pile up to ``stop`` go to its sheet. */
+static int sort_slot(Notes *self, Pile *pile, Py_ssize_t s, Py_ssize_t stop) {
+    Py_ssize_t width = self->width, at = pile->since[s];
+    pile->since[s] = stop;
     while (at < stop) {
         Py_ssize_t place = (Py_ssize_t)(self->count[s] - self->base[s]), room = self->chunk - place;
         if (place < 0 || room <= 0) { PyErr_Format(PyExc_IndexError, "slot %zd has no room for a note", s); return -1; }
         Py_ssize_t entries = stop - at < room ? stop - at : room;
-        const uint8_t *action = self->piled_actions + (at * self->slots + s) * width;
-        const uint32_t *digest = self->piled_digests + at * self->slots + s;
+        const uint8_t *action = pile->actions + (at * self->slots + s) * width;
+        const uint32_t *digest = pile->digests + at * self->slots + s;
         uint8_t *into = self->actions + (s * self->chunk + place) * width;
         uint32_t *sheet = self->digests + s * self->chunk + place;
         for (Py_ssize_t i = 0; i < entries; i++, action += self->slots * width, digest += self->slots) {
@@ -173,67 +192,103 @@ static int sort_slot(Notes *self, Py_ssize_t s, Py_ssize_t stop) {
     return 0;
 }
 
-/* Whether all of the pile belongs to the slot's episode, with room for one more entry in its chunk afterwards. */
-static int is_whole(const Notes *self, Py_ssize_t s, Py_ssize_t height) {
-    Py_ssize_t place = (Py_ssize_t)(self->count[s] - self->base[s]);
-    return !self->since[s] && place >= 0 && place + height < self->chunk;
+/* Of how many slots from this one on, a line's at most, all of the full pile is needed and has room in their sheets. */
+static Py_ssize_t whole_slots(const Notes *self, Py_ssize_t first, Py_ssize_t stop) {
+    Py_ssize_t s = first;
+    for (; s < stop && s < first + LINE_DIGESTS; s++)
+        if (self->full_pile.since[s] || self->count[s] - self->base[s] + self->full_pile.height >= self->chunk) break;
+    return s - first;
 }
 
-/* Slots that are next to each other, batch by batch: their entries share lines of the pile, which are read once. */
-static void sort_block(Notes *self, Py_ssize_t first, Py_ssize_t slots, Py_ssize_t height) {
-    uint32_t *sheets[BLOCK_SLOTS];
-    uint8_t *into[BLOCK_SLOTS];
-    Py_ssize_t width = self->width;
+/* Neighbours together: what is in one line of the pile is read once. */
+static void sort_neighbours(Notes *self, Py_ssize_t first, Py_ssize_t slots) {
+    Pile *pile = &self->full_pile;
+    Py_ssize_t width = self->width, height = pile->height;
+    uint32_t *sheets[LINE_DIGESTS];
+    uint8_t *into[LINE_DIGESTS];
     for (Py_ssize_t j = 0; j < slots; j++) {
         Py_ssize_t s = first + j, place = s * self->chunk + (Py_ssize_t)(self->count[s] - self->base[s]);
         sheets[j] = self->digests + place;
         into[j] = self->actions + place * width;
         self->count[s] += height;
+        pile->since[s] = height;
     }
     for (Py_ssize_t i = 0; i < height; i++) {
-        const uint32_t *digest = self->piled_digests + i * self->slots + first;
-        const uint8_t *action = self->piled_actions + (i * self->slots + first) * width;
+        const uint32_t *digest = pile->digests + i * self->slots + first;
+        const uint8_t *action = pile->actions + (i * self->slots + first) * width;
         for (Py_ssize_t j = 0; j < slots; j++) sheets[j][i] = digest[j];
         if (width == 1) for (Py_ssize_t j = 0; j < slots; j++) into[j][i] = action[j];
         else for (Py_ssize_t j = 0; j < slots; j++) memcpy(into[j] + i * width, action + j * width, (size_t)width);
     }
 }
 
-static int sort_pile(Notes *self) {
-    Py_ssize_t height = self->height, s = 0;
-    self->height = 0;
-    if (!height) return 0;
-    const uint32_t *newest = self->piled_digests + (height - 1) * self->slots;
-    for (Py_ssize_t i = 0; i < self->slots; i++)
-        if (self->since[i] < height) self->seen[i] = newest[i];
-    while (s < self->slots) {
-        Py_ssize_t whole = 0;
-        while (whole < BLOCK_SLOTS && s + whole < self->slots && is_whole(self, s + whole, height)) whole++;
-        if (whole) sort_block(self, s, whole, height);
-        s += whole;
-        if (whole == BLOCK_SLOTS || s == self->slots) continue;
-        if (sort_slot(self, s, height) < 0) return -1;
-        self->since[s++] = 0;
+/* The full pile's entries of the slots up to ``stop`` go to their sheets. */
+static int sort_full(Notes *self, Py_ssize_t stop) {
+    while (self->sorted < stop) {
+        Py_ssize_t s = self->sorted, whole = whole_slots(self, s, stop);
+        self->sorted += whole ? whole : 1;
+        if (whole) sort_neighbours(self, s, whole);
+        else if (sort_slot(self, &self->full_pile, s, self->full_pile.height) < 0) return -1;
     }
     return 0;
 }
 
+/* The newest row of every slot that is in the pile's last batch. */
+static void see_newest(Notes *self) {
+    const Pile *pile = &self->now;
+    const uint32_t *newest = pile->digests + (pile->height - 1) * self->slots;
+    for (Py_ssize_t s = 0; s < self->slots; s++)
+        if (pile->since[s] < pile->height) self->seen[s] = newest[s];
+}
+
+static void clear_pile(Notes *self, Pile *pile) {
+    pile->height = 0;
+    memset(pile->since, 0, (size_t)self->slots * sizeof *pile->since);
+}
+
+/* Everything that is piled up goes to the sheets. */
+static int sort_all(Notes *self) {
+    if (sort_full(self, self->slots) < 0) return -1;
+    if (!self->now.height) return 0;
+    see_newest(self);
+    for (Py_ssize_t s = 0; s < self->slots; s++)
+        if (sort_slot(self, &self->now, s, self->now.height) < 0) return -1;
+    clear_pile(self, &self->now);
+    return 0;
+}
+
+/* After a batch: another pile is begun when this one is full; a part of the full one is sorted. */
+static int go_on(Notes *self) {
+    Py_ssize_t due = self->slots * ++self->now.height / self->most;
+    if (self->now.height < self->most) return sort_full(self, due - due % LINE_DIGESTS);
+    if (sort_full(self, self->slots) < 0) return -1;
+    see_newest(self);
+    Pile grown = self->now;
+    self->now = self->full_pile;
+    self->full_pile = grown;
+    self->sorted = 0;
+    clear_pile(self, &self->now);
+    return 0;
+}
+
 /* Slots that are at the beginning or at the end of an episode. */
-static int note_turns(Notes *self, const uint32_t *digest) {
+static int note_turns(Notes *self) {
     const int64_t *begun = self->held_begun;
     const uint8_t *ended = self->held_ended;
+    Pile *now = &self->now, *full = &self->full_pile;
     int has_begun = memcmp(begun, self->episode, (size_t)self->slots * sizeof *begun) != 0;
     int has_ended = self->next_step && memchr(ended, 1, (size_t)self->slots);
     for (Py_ssize_t s = 0; (has_begun || has_ended) && s < self->slots; s++) {
         if (begun[s] != self->episode[s]) {
             begin_episode(self, s, begun[s]);
-            self->since[s] = self->height;                /* nobody needs the episode before */
+            now->since[s] = now->height;                  /* nobody needs the episode before */
+            full->since[s] = full->height;
         }
         if (!has_ended || !ended[s]) continue;
-        if (sort_slot(self, s, self->height) < 0) return -1;
-        self->since[s] = self->height + 1;                /* this batch is not a step of it */
+        if (sort_slot(self, full, s, full->height) < 0 || sort_slot(self, now, s, now->height) < 0) return -1;
+        now->since[s] = now->height + 1;                  /* this batch is not a step of it */
         self->pending[s] = AUTORESET;
-        self->seen[s] = digest[s];
+        self->seen[s] = now->digests[now->height * self->slots + s];
     }
     return 0;
 }
@@ -252,12 +307,12 @@ static int pile_bytes(Notes *self, uint8_t *into) {
 
 static int pile_batch(Notes *self) {
     memset(self->pending, STEP, (size_t)self->slots);
-    if (note_turns(self, self->piled_digests + self->height * self->slots) < 0) return -1;
-    uint8_t *into = self->piled_actions + self->height * self->slots * self->width;
+    if (note_turns(self) < 0) return -1;
+    uint8_t *into = self->now.actions + self->now.height * self->slots * self->width;
     if (self->narrow != 1 || self->item_bytes != 8 || !pile_bytes(self, into))
         for (Py_ssize_t s = 0; s < self->slots; s++, into += self->width)
-            if (self->since[s] <= self->height) write_action(self, s, into);
-    return ++self->height < self->pile ? 0 : sort_pile(self);
+            if (self->now.since[s] <= self->now.height) write_action(self, s, into);
+    return go_on(self);
 }
 
 static PyObject *none_unless(int failed) {
@@ -268,7 +323,7 @@ static PyObject *none_unless(int failed) {
 static int hold_batch(Notes *self) {
     memcpy(self->held_begun, self->begun, (size_t)self->slots * sizeof(int64_t));
     memcpy(self->held_ended, self->ended, (size_t)self->slots);
-    memcpy(self->piled_digests + self->height * self->slots, self->digest, (size_t)self->slots * sizeof(uint32_t));
+    memcpy(self->now.digests + self->now.height * self->slots, self->digest, (size_t)self->slots * sizeof(uint32_t));
     return 0;
 }
 
@@ -281,16 +336,21 @@ static PyObject *Notes_note_all(Notes *self, PyObject *noargs) {
     return none_unless(pile_batch(self));
 }
 
-static int hold_hook(PyObject *notes) { return hold_batch((Notes *)notes); }
-static int note_hook(PyObject *notes) { return pile_batch((Notes *)notes); }
-
-
-static PyObject *Notes_hooks(Notes *self, PyObject *noargs) {
-    static Hook hold = {hold_hook}, note = {note_hook};
-    return Py_BuildValue("(NN)", hook_capsule(&hold, (PyObject *)self), hook_capsule(&note, (PyObject *)self));
+/* Every worker has answered: the digests, which the next batch holds, come nearer while somebody looks at the rows. */
+static void expect_batch(const Notes *self) {
+    for (Py_ssize_t s = 0; s < self->slots; s += LINE_DIGESTS) __builtin_prefetch(self->digest + s);
 }
 
-static PyObject *Notes_complete(Notes *self, PyObject *noargs) { return none_unless(sort_pile(self)); }
+static int hold_hook(PyObject *notes) { return hold_batch((Notes *)notes); }
+static int note_hook(PyObject *notes) { return pile_batch((Notes *)notes); }
+static int expect_hook(PyObject *notes) { expect_batch((Notes *)notes); return 0; }
+
+static PyObject *Notes_hook(Notes *self, PyObject *noargs) {
+    static JournalHook hook = {hold_hook, note_hook, expect_hook};
+    return hook_capsule(&hook, (PyObject *)self);
+}
+
+static PyObject *Notes_complete(Notes *self, PyObject *noargs) { return none_unless(sort_all(self)); }
 
 /* Slots as numbers in a row; as they are where they are that already, for whatever else numpy would ask takes longer. */
 static PyArrayObject *numbers_of(PyObject *slots) {
@@ -305,7 +365,7 @@ static PyObject *Notes_note(Notes *self, PyObject *slots) {
     PyArrayObject *array = numbers_of(slots);
     if (!array) return NULL;
     const int64_t *numbers = PyArray_DATA(array);
-    if (sort_pile(self) < 0) { Py_DECREF(array); return NULL; }
+    if (sort_all(self) < 0) { Py_DECREF(array); return NULL; }
     for (Py_ssize_t i = 0; i < PyArray_SIZE(array); i++) {
         int outside = numbers[i] < 0 || numbers[i] >= self->slots;
         if (outside) PyErr_Format(PyExc_IndexError, "slot %lld of %zd", (long long)numbers[i], self->slots);
@@ -320,7 +380,7 @@ static PyMethodDef Notes_methods[] = {
     {"note_all", (PyCFunction)Notes_note_all, METH_NOARGS, "Every slot is about to be stepped."},
     {"hold_all", (PyCFunction)Notes_hold_all, METH_NOARGS, "Copy what workers are about to write over."},
     {"note_held", (PyCFunction)Notes_note_held, METH_NOARGS, "Every slot was stepped: note from what was held."},
-    {"hooks", (PyCFunction)Notes_hooks, METH_NOARGS, "What hold_all and note_held do, for native callers."},
+    {"hook", (PyCFunction)Notes_hook, METH_NOARGS, "hold_all and note_held for native callers."},
     {"note", (PyCFunction)Notes_note, METH_O, "These slots are about to be stepped."},
     {"complete", (PyCFunction)Notes_complete, METH_NOARGS, "Write into the sheets whatever is not there yet."},
     {NULL, NULL, 0, NULL}};

@@ -36,7 +36,7 @@ class ShortWay(NamedTuple):
     """
 
     exchange: Any = None
-    hooks: Any = None
+    hook: Any = None
     send_some: Any = None
     note: Any = None
 
@@ -84,6 +84,7 @@ def _short_way(start: Start, journal: Journal, autoreset: Autoreset, clock: Cloc
     name = "exchange_all" if start.plan.is_synchronous else "send_some"
     call = getattr(start.caller, name, None) if can else None
     notes = journal.notes
-    if start.plan.is_synchronous:
-        return ShortWay(exchange=call, hooks=notes and notes.hooks())
-    return ShortWay(send_some=call, note=notes and notes.note)
+    if not start.plan.is_synchronous:
+        return ShortWay(send_some=call, note=notes and notes.note)
+    hook = notes and notes.hook()
+    return ShortWay() if notes and hook is None else ShortWay(exchange=call, hook=hook)

@@ -125,8 +125,8 @@ class Journal:
         page.began, page.snapshots = (episode, beginning), []
         page.calls = [(episode, step, request) for step, request in recipe.calls]
         sheets.episode[slot], sheets.count[slot], sheets.base[slot], sheets.blind[slot] = episode, length, length, 0
-        body = recipe.actions + recipe.digests[:-DIGEST_BYTES]
-        self._shelves[slot].put(episode, beginning.length, beginning.length + recipe.steps, body)
+        digests = np.frombuffer(recipe.digests, np.uint32)[:-1]
+        self._shelves[slot].put(episode, beginning.length, recipe.actions, digests)
 
     def seeds(self, slot: int) -> EpisodeSeeds:
         """What the slot's later seeds come from."""
@@ -243,7 +243,7 @@ class Journal:
         sheets, done = self._sheets, self._done(slot, is_open)
         beginning = self._nearest(slot, done, skip_snapshots)
         last = sheets.seen[slot] if is_open else self._control.digest[slot]
-        actions, digests = self._entries(slot, beginning.length, done)
+        actions, digests, coarse = self._entries(slot, beginning.length, done)
         if len(digests) != DIGEST_BYTES * (done - beginning.length):
             return None
         return Restore(
@@ -251,6 +251,7 @@ class Journal:
             actions=actions,
             steps=done - beginning.length,
             digests=digests + np.uint32(last).tobytes(),
+            coarse=coarse,
             calls=self._calls(slot, int(sheets.episode[slot])),
         )
 
@@ -301,7 +302,8 @@ class Journal:
         """Whether the episode began before this: a snapshot was taken here, and there is an older one, or a reset."""
         return beginning.state is not None and beginning is not self._first(slot)
 
-    def _entries(self, slot: int, start: int, stop: int) -> tuple[bytes, bytes]:
+    def _entries(self, slot: int, start: int, stop: int) -> tuple[bytes, bytes, int]:
+        """Actions, digests, and how many of these are not whole any more."""
         sheets = self._sheets
         base = int(sheets.base[slot])
         old_actions, old_digests = self._shelves[slot].get(int(sheets.episode[slot]), start, min(stop, base))
@@ -309,12 +311,13 @@ class Journal:
         return (
             old_actions + sheets.actions[slot, first:last].tobytes(),
             old_digests + sheets.digests[slot, first:last].tobytes(),
+            len(old_digests) // DIGEST_BYTES,
         )
 
 
 def _pack(sheets: Sheets, shelves: Sequence[Shelf], slot: int) -> None:
     """A slot's chunk is full: put it on its shelf."""
-    start, stop = int(sheets.base[slot]), int(sheets.count[slot])
-    body = b"".join((sheets.actions[slot].data, sheets.digests[slot].data))
-    shelves[slot].put(int(sheets.episode[slot]), start, stop, body)
-    sheets.base[slot] = stop
+    shelves[slot].put(
+        int(sheets.episode[slot]), int(sheets.base[slot]), sheets.actions[slot].data, sheets.digests[slot]
+    )
+    sheets.base[slot] = sheets.count[slot]

@@ -86,8 +86,8 @@ class Notes(Protocol):
         """Note what was held."""
         ...
 
-    def hooks(self) -> tuple[Any, Any]:
-        """``hold_all`` and ``note_held`` as the native exchange calls them."""
+    def hook(self) -> Any:
+        """``hold_all`` and ``note_held`` as the native exchange calls them; None where only Python can."""
         ...
 
     def complete(self) -> None:
@@ -137,9 +137,8 @@ class PyNotes:
     def note_held(self) -> None:
         """Nothing is left to note."""
 
-    def hooks(self) -> tuple[Any, Any]:
-        """Plain callables."""
-        return self.hold_all, self.note_held
+    def hook(self) -> None:
+        """Nothing native."""
 
     def complete(self) -> None:
         """Nothing is left to write."""

@@ -170,7 +170,7 @@ class Pool:
             attention = way.exchange(
                 actions,
                 self._writer.plain,
-                way.hooks,
+                way.hook,
                 minder.sent_ns,
                 TICK_NS,
                 minder.next_tick,

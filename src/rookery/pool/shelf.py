@@ -1,10 +1,17 @@
-"""Old chunks of one slot's journal: in memory while they are few, in a file when an episode grows very long."""
+"""Old chunks of one slot's journal: in memory while they are few, in a file when an episode grows very long.
+
+Of old digests only the lowest byte is kept. Whoever was another environment some thousand steps ago gave many other rows
+since, and new memory is dear: in a virtual machine a fresh page takes longer than a thousand of the shortest steps' notes.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
 
 DIGEST_BYTES = 4
 
@@ -42,18 +49,19 @@ class Shelf:
         self._chunks: deque[Chunk] = deque()
         self.memory_bytes = 0
 
-    def put(self, episode: int, start: int, stop: int, body: bytes) -> None:
-        """Pack away one chunk: its actions, then its digests."""
+    def put(self, episode: int, start: int, actions: bytes | memoryview, digests: npt.NDArray[np.uint32]) -> None:
+        """Pack away one chunk."""
         if episode != self._episode:
             self._drop_all()
             self._episode = episode
-        self._chunks.append(Chunk(start, stop, body))
+        body = b"".join((actions, digests.astype(np.uint8).data))
+        self._chunks.append(Chunk(start, start + len(digests), body))
         self.memory_bytes += len(body)
         if self.memory_bytes > self._memory_limit:
             self._spill()
 
     def get(self, episode: int, start: int, stop: int) -> tuple[bytes, bytes]:
-        """Actions and digests of these entries."""
+        """Actions of these entries, and what is left of their digests, as words."""
         actions, digests = b"", b""
         if episode != self._episode or start >= stop:
             return actions, digests
@@ -62,7 +70,7 @@ class Shelf:
             if first < last:
                 body, middle = self._body(chunk), (chunk.stop - chunk.start) * self._width
                 actions += body[first * self._width : last * self._width]
-                digests += body[middle + first * DIGEST_BYTES : middle + last * DIGEST_BYTES]
+                digests += np.frombuffer(body, np.uint8)[middle + first : middle + last].astype(np.uint32).tobytes()
         return actions, digests
 
     def forget_before(self, step: int) -> None:
@@ -86,7 +94,7 @@ class Shelf:
             return chunk.body
         with self._path.open("rb") as file:
             file.seek(chunk.offset)
-            return file.read((chunk.stop - chunk.start) * (self._width + DIGEST_BYTES))
+            return file.read((chunk.stop - chunk.start) * (self._width + 1))
 
     def _drop_all(self) -> None:
         self._chunks.clear()

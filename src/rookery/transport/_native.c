@@ -253,34 +253,36 @@ static int are_rows_of(PyObject *object, PyArrayObject *rows, Py_ssize_t count) 
     return PyArray_IS_C_CONTIGUOUS(array) && PyArray_ISNOTSWAPPED(array) && PyArray_IS_C_CONTIGUOUS(rows) && PyArray_ISNOTSWAPPED(rows);
 }
 
-/* exchange_all(actions, rows, hooks, sent_ns, timeout_ns, until_ns): the whole common step of a synchronous pool in one
- * call. ``hooks`` (or None) are two that write the journal: the first is called before anything is sent, the second
- * while the workers are busy.
+/* exchange_all(actions, rows, hook, sent_ns, timeout_ns, until_ns): the whole common step of a synchronous pool in one
+ * call. ``hook`` (or None) writes the journal.
  * -> attention bits once every group has answered; -2 if actions are not plainly rows (nothing was sent); -1 if it was
  * sent and is not complete, or if it is time to look after the workers (go on with wait and collect). */
 static PyObject *Caller_exchange_all(Caller *self, PyObject *const *args, Py_ssize_t nargs) {
-    int is_noted = nargs > 2 && PyTuple_Check(args[2]) && PyTuple_GET_SIZE(args[2]) == 2;
-    if (nargs != 6 || !PyArray_Check(args[1]) || !PyArray_Check(args[3]) || (!is_noted && args[2] != Py_None)) {
-        PyErr_SetString(PyExc_TypeError, "exchange_all(actions, rows, hooks, sent_ns, timeout_ns, until_ns)");
+    if (nargs != 6 || !PyArray_Check(args[1]) || !PyArray_Check(args[3])) {
+        PyErr_SetString(PyExc_TypeError, "exchange_all(actions, rows, hook, sent_ns, timeout_ns, until_ns)");
         return NULL;
     }
+    const JournalHook *journal = args[2] == Py_None ? NULL : PyCapsule_GetPointer(args[2], JOURNAL_HOOK);
+    if (!journal && args[2] != Py_None) return NULL;
+    PyObject *notes = journal ? PyCapsule_GetContext(args[2]) : NULL;
     PyArrayObject *rows = (PyArrayObject *)args[1], *sent = (PyArrayObject *)args[3];
     if (self->inflight_count || !PyArray_NDIM(rows) || !are_rows_of(args[0], rows, PyArray_DIM(rows, 0)))
         return PyLong_FromLong(-2);
     int64_t timeout_ns = PyLong_AsLongLong(args[4]), until_ns = PyLong_AsLongLong(args[5]);
     if (PyErr_Occurred()) return NULL;
     copy_bytes(PyArray_DATA(rows), PyArray_DATA((PyArrayObject *)args[0]), (size_t)PyArray_NBYTES(rows));
-    if (is_noted && hook_called(PyTuple_GET_ITEM(args[2], 0)) < 0) return NULL;
+    if (journal && journal->hold(notes) < 0) return NULL;
     int64_t now = (int64_t)monotonic_ns(), *times = PyArray_DATA(sent);
     for (Py_ssize_t g = 0; g < self->groups && g < PyArray_SIZE(sent); g++) times[g] = now;
     Py_DECREF(Caller_post_all(self, NULL));
-    if (is_noted && hook_called(PyTuple_GET_ITEM(args[2], 1)) < 0) return NULL;
+    if (journal && journal->note(notes) < 0) return NULL;
     Py_ssize_t ready;
     Py_BEGIN_ALLOW_THREADS
     ready = wait_ready(self, self->groups, timeout_ns);
     Py_END_ALLOW_THREADS
     if (PyErr_CheckSignals()) return NULL;
     if (ready < self->groups || (int64_t)monotonic_ns() >= until_ns) return PyLong_FromLong(-1);
+    if (journal && journal->expect(notes) < 0) return NULL;
     return Caller_collect_all(self, NULL);
 }
 

@@ -54,7 +54,6 @@ _Static_assert(sizeof(Record) == 128, "control.RECORD_BYTES");
 typedef struct {
     PyObject *slot, *step, *reset, *base;
     Py_ssize_t index;
-    int unsealed;          /* its newest row has no digest yet */
 } Seat;
 
 typedef struct { Py_ssize_t group; Py_ssize_t count; Seat *seats; uint32_t asked; } Table; /* one group of them */
@@ -77,6 +76,8 @@ typedef struct {
     size_t row_bytes;      /* of all leaves */
     int check_nan, always_info;
     int traces;            /* leave digests, so that a dead worker's episodes can be brought back */
+    int32_t *unsealed;     /* slots whose newest rows have no digest yet */
+    Py_ssize_t unsealed_count;
     double credit_ns, digest_ns; /* what steps have earned for whole digests, and what one costs */
     int asks_seed;         /* resets go through the slot, which knows the episode's seed */
     int64_t *actions;      /* NULL: ask the slot */
@@ -153,6 +154,7 @@ static int hold_observation(Loop *self, PyObject *observation) {
 static int hold_groups(Loop *self, PyObject *groups) {
     self->table_count = PyList_Size(groups);
     if (self->table_count < 0) return -1;
+    Py_ssize_t most = 0;
     self->tables = calloc((size_t)self->table_count + 1, sizeof(Table));
     if (!self->tables) { PyErr_NoMemory(); return -1; }
     for (Py_ssize_t t = 0; t < self->table_count; t++) {
@@ -172,7 +174,10 @@ static int hold_groups(Loop *self, PyObject *groups) {
             Py_INCREF(seat->base);
             table->count++;
         }
+        if (table->count > most) most = table->count;
     }
+    self->unsealed = calloc((size_t)most + 1, sizeof *self->unsealed);
+    if (!self->unsealed) { PyErr_NoMemory(); return -1; }
     return 0;
 }
 
@@ -227,6 +232,7 @@ static void Loop_dealloc(Loop *self) {
         free(self->tables[t].seats);
     }
     free(self->tables);
+    free(self->unsealed);
     Py_XDECREF(self->bad_value);
     Py_XDECREF(self->s_serve);
     Py_XDECREF(self->s_read_action);
@@ -247,7 +253,7 @@ static void Loop_dealloc(Loop *self) {
 
 /* A digest is either of every byte, or of a few words all over the row. Its lowest bit says which, so that a replay can
  * make the same. Only equality matters, not secrecy. */
-enum { FULL_BIT = 1, ALWAYS_FULL_BYTES = 1024, SAMPLES = 16, BLOCK_WORDS = 8 };
+enum { FULL_BIT = 1, ALWAYS_FULL_BYTES = 1024, SAMPLES = 16, BLOCK_WORDS = 8, LINE_DIGESTS = 16 };
 #define DIGEST_COUNT 0x452821E638D01377ull
 #define DIGEST_SHARE 0.005        /* of the time spent in steps may go into digests of every byte */
 
@@ -269,9 +275,9 @@ __attribute__((noinline)) static uint64_t digest_blocks(const char *data, size_t
             lanes[i] = (mixed << 31 | mixed >> 33) * 0x9E3779B97F4A7C15ull;
         }
     }
-    uint64_t digest = start;
-    for (int i = 0; i < BLOCK_WORDS; i++) digest = fold(digest, lanes[i]);
-    return digest;
+    for (int half = BLOCK_WORDS / 2; half; half /= 2)
+        for (int i = 0; i < half; i++) lanes[i] = fold(lanes[i], lanes[i + half]);
+    return fold(start, lanes[0]);
 }
 
 static inline uint64_t digest_rest(const char *data, size_t count, uint64_t digest) {
@@ -320,8 +326,7 @@ static inline uint64_t digest_leaves(const Loop *self, Py_ssize_t s, int full) {
 }
 
 /* Big rows are digested whole only as often as steps pay for it. */
-static inline uint32_t digest_row(Loop *self, Py_ssize_t s, double reward, int flags) {
-    if (self->row_bytes <= ALWAYS_FULL_BYTES) return seal_digest(digest_leaves(self, s, 1), reward, flags, 1);
+static uint32_t digest_big_row(Loop *self, Py_ssize_t s, double reward, int flags) {
     if (self->credit_ns < self->digest_ns) return seal_digest(digest_leaves(self, s, 0), reward, flags, 0);
     uint64_t began = monotonic_ns(), digest = digest_leaves(self, s, 1);
     double took = (double)(monotonic_ns() - began);
@@ -330,46 +335,49 @@ static inline uint32_t digest_row(Loop *self, Py_ssize_t s, double reward, int f
     return seal_digest(digest, reward, flags, 1);
 }
 
-/* The row that was just written needs a digest. Those with parts that travel by mail are digested by the slot. */
+/* The row that was just written needs a digest. A big one gets it while it is still near; small ones when the last step of
+ * the request is done. Those with parts that travel by mail are digested by the slot. */
 static int seal_row(Loop *self, Seat *seat, double reward, int flags) {
     if (!self->traces) return 0;
-    if (self->leaf_count) { seat->unsealed = 1; return 0; }
+    if (self->leaf_count) {
+        if (self->row_bytes > ALWAYS_FULL_BYTES) self->digest[seat->index] = digest_big_row(self, seat->index, reward, flags);
+        else self->unsealed[self->unsealed_count++] = (int32_t)seat->index;
+        return 0;
+    }
     PyObject *done = PyObject_CallMethod(seat->slot, "seal", "di", reward, flags);
     Py_XDECREF(done);
     return done ? 0 : -1;
 }
 
-/* Four floats or two doubles, as the plainest control tasks have: equal to the general way, without its questions. */
-static void seal_words(Loop *self, Table *table) {
-    const char *rows = self->leaves[0].rows;
+/* Digests of all small rows of a request, one after the other: between two steps this code would have to be fetched anew,
+ * for Python fills the processor's cache of instructions. Nothing is lost with a worker that dies before: what was not
+ * published is done again. */
+static void seal_small_rows(Loop *self) {
+    const int32_t *slots = self->unsealed;
     const uint8_t *terminated = self->terminated, *truncated = self->truncated;
-    const uint64_t start = 16 * DIGEST_COUNT;
-    for (Py_ssize_t i = 0; i < table->count; i++) {
-        Seat *seat = &table->seats[i];
-        if (!seat->unsealed) continue;
-        Py_ssize_t s = seat->index;
-        uint64_t words[2];
-        memcpy(words, rows + 16 * s, 16);
-        int flags = terminated[s] | truncated[s] << 1;
-        self->digest[s] = seal_digest(fold(start ^ words[0], words[1]), self->reward[s], flags, 1);
-        seat->unsealed = 0;
+    const double *reward = self->reward;
+    uint32_t *sealed = self->digest;
+    /* Four floats or two doubles, as the plainest control tasks have: equal to the general way, without its questions. */
+    const char *words_of = self->leaf_count == 1 && self->leaves[0].bytes == 16 ? self->leaves[0].rows : NULL;
+    for (Py_ssize_t i = 0, count = self->unsealed_count; i < count; i++) {
+        Py_ssize_t s = slots[i];
+        uint64_t words[2], digest;
+        if (words_of) {
+            memcpy(words, words_of + 16 * s, 16);
+            digest = fold(16 * DIGEST_COUNT ^ words[0], words[1]);
+        } else {
+            digest = digest_leaves(self, s, 1);
+        }
+        sealed[s] = seal_digest(digest, reward[s], terminated[s] * TERMINATED_BIT | truncated[s] * TRUNCATED_BIT, 1);
     }
+    self->unsealed_count = 0;
 }
 
-/* Digests of all rows of a request, one after the other: between two steps this code would have to be fetched anew, for
- * Python fills the processor's cache of instructions. Nothing is lost with a worker that dies before: what was not published
- * is done again. */
-static void seal_table(Loop *self, Table *table) {
-    if (!self->traces || !self->leaf_count) return;
-    if (self->leaf_count == 1 && self->leaves[0].bytes == 16) { seal_words(self, table); return; }
-    for (Py_ssize_t i = 0; i < table->count; i++) {
-        Seat *seat = &table->seats[i];
-        if (!seat->unsealed) continue;
-        Py_ssize_t s = seat->index;
-        int flags = (self->terminated[s] ? TERMINATED_BIT : 0) | (self->truncated[s] ? TRUNCATED_BIT : 0);
-        self->digest[s] = digest_row(self, s, self->reward[s], flags);
-        seat->unsealed = 0;
-    }
+/* The parent has read the digests of the rows before: their lines are fetched back while the environments step, because
+ * publishing waits for every word that is written before it. */
+static void expect_digests(Loop *self, const Table *table) {
+    if (!self->traces) return;
+    for (Py_ssize_t i = 0; i < table->count; i += LINE_DIGESTS) __builtin_prefetch(self->digest + table->seats[i].index, 1);
 }
 
 /* ---- generators -------------------------------------------------------------------------------------------------- */
@@ -627,6 +635,7 @@ static int tell_failure(Loop *self, Seat *seat, uint32_t *attention) {
 
 static int serve_table(Loop *self, Table *table, uint32_t *attention) {
     uint64_t now = monotonic_ns();
+    expect_digests(self, table);
     for (Py_ssize_t i = 0; i < table->count; i++) {
         Seat *seat = &table->seats[i];
         uint8_t op = self->op[seat->index];
@@ -653,7 +662,7 @@ static int serve_table(Loop *self, Table *table, uint32_t *attention) {
         self->credit_ns += DIGEST_SHARE * (double)(after - now);
         now = after;
     }
-    seal_table(self, table);
+    seal_small_rows(self);
     stamp(self, PHASE_IDLE, -1, now);
     return 0;
 }
