@@ -37,6 +37,20 @@ class Driver:
         self._turn = turn
         return {"steps": rows - self._system.resets(), "seconds": now - began}
 
+    def turn(self) -> dict[str, int]:
+        """How many batches were taken so far."""
+        return {"turn": self._turn}
+
+    def count(self, batches: int) -> dict[str, float]:
+        """Take so many batches: the same work for every system that was given the same seeds."""
+        step, turns = self._system.step, range(self._turn, self._turn + batches)
+        began = time.perf_counter()
+        for turn in turns:
+            step(turn)
+        seconds, self._turn = time.perf_counter() - began, turns.stop
+        self._system.resets()
+        return {"seconds": seconds}
+
     def idle(self, seconds: float) -> dict[str, float]:
         """Cores used by the whole process tree while nobody asks for a step."""
         time.sleep(SETTLE_S)

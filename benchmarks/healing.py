@@ -1,9 +1,10 @@
 """What healing costs while nothing breaks, and how long it takes when something does.
 
 The price is a ratio of a few percent, so two pools take turns in short windows: whatever the machine does to one it
-does to the other. Each has a process of its own: of two in one process the first to be opened was the faster one. Of
-two equal pools one is still faster for as long as they live, by up to a tenth, so several pairs are opened one after
-the other. Both have as many workers as the first one chose.
+does to the other. A window is so many batches, not so much time: with the same seeds and actions both do the same work,
+also where episodes end and steps are of all lengths. Each has a process of its own: of two in one process the first to
+be opened was the faster one. Several pairs of pools are opened one after the other, both with as many workers as the
+first one chose.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from cells import CELLS, Cell, Entry
 from rookery.events import SlotHealed
 from rounds import WARM_S, Child, fresh
 
-OPENED = 5
-PAIRS = 250
+OPENED = 6
+PAIRS = 360
 """Of windows, over all pools that are opened."""
 
-WINDOW_S = 0.03
+WINDOW_S = 0.025
 
 KILLS = 16
 CALM_STEPS = 40
@@ -40,6 +41,12 @@ class Price:
     cell: str
     entry: str
     ratios: list[float] = field(default_factory=list)
+
+    @property
+    def error(self) -> float:
+        """Standard error of the median, from the quartiles, as for a bell-shaped spread."""
+        low, _, high = statistics.quantiles(self.ratios, n=4)
+        return 0.93 * (high - low) / len(self.ratios) ** 0.5
 
 
 @dataclass
@@ -67,22 +74,34 @@ def _price(cell: Cell, entry: Entry, pairs: int, window_s: float) -> Price:
                 with_mode = {**settings, "on_fault": mode}
                 pools[mode] = fresh(entry.system, cell.workload, cell.num_envs, with_mode, WARM_S)[0]
                 settings.setdefault("workers", int(pools[mode].request("workers")["workers"]))
-            price.ratios += [_ratio(pools, turn, window_s) for turn in range(-(-pairs // OPENED))]
+            batches = _batches(pools["cut"], window_s)
+            _align(list(pools.values()))
+            price.ratios += [_ratio(pools, turn, batches) for turn in range(-(-pairs // OPENED))]
         finally:
             for child in pools.values():
                 child.end()
     return price
 
 
-def _ratio(pools: dict[str, Child], turn: int, window_s: float) -> float:
+def _batches(pool: Child, window_s: float) -> int:
+    """How many it takes in a window."""
+    before = pool.request("turn")["turn"]
+    pool.request("run", seconds=window_s)
+    return max(1, int(pool.request("turn")["turn"] - before))
+
+
+def _align(pools: list[Child]) -> None:
+    """Whoever took fewer batches so far catches up: from here on all do the same work at the same time."""
+    turns = [int(pool.request("turn")["turn"]) for pool in pools]
+    for pool, turn in zip(pools, turns, strict=True):
+        pool.request("count", batches=max(turns) - turn)
+
+
+def _ratio(pools: dict[str, Child], turn: int, batches: int) -> float:
     """Steps per second of the one that heals, of those of the one that cuts; they take turns at being first."""
-    rates = {mode: _rate(pools[mode], window_s) for mode in (("cut", "heal") if turn % 2 else ("heal", "cut"))}
-    return rates["heal"] / rates["cut"]
-
-
-def _rate(child: Child, window_s: float) -> float:
-    answer = child.request("run", seconds=window_s)
-    return float(answer["steps"] / answer["seconds"])
+    order = ("cut", "heal") if turn % 2 else ("heal", "cut")
+    seconds = {mode: float(pools[mode].request("count", batches=batches)["seconds"]) for mode in order}
+    return seconds["cut"] / seconds["heal"]
 
 
 def recoveries(kills: int) -> list[Recovery]:
@@ -132,6 +151,7 @@ def median_ms(recovery: Recovery) -> float | None:
 
 if __name__ == "__main__":
     for price in prices(list(CELLS), PAIRS, WINDOW_S):
-        print(f"{price.cell:14} {price.entry:14} {statistics.median(price.ratios):.3f}", flush=True)
+        median = statistics.median(price.ratios)
+        print(f"{price.cell:14} {price.entry:14} {median:.3f} +- {price.error:.3f}", flush=True)
     for recovery in recoveries(KILLS):
         print(f"{recovery.what:30} {median_ms(recovery):.0f} ms", flush=True)

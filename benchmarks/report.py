@@ -51,8 +51,9 @@ METHOD = """\
   (an Atari game is read once for it, not for every seed). It has a row of its own; every other row does the same work
   as the peers.
 - The price of healing: two pools, one with `on_fault="heal"`, one with `"cut"`, each in a process of its own and with
-  equally many workers, take turns in short windows, and each pair of windows gives one ratio. Five pairs of pools are
-  opened one after the other: of two equal pools, one is faster by up to a tenth for as long as they live.
+  equally many workers, take turns in short windows of equally many batches, the same episodes step by step, and each
+  pair of windows gives one ratio. Six pairs of pools are opened one after the other. "+-" is the standard error of the
+  median.
 - "start" is from the system's import to its first observations; PSS is of its whole process tree, after half a second.
 - EnvPool steps its own C++ version of a game, so a ratio to these bare loops would mean nothing.
 - "others" is what all processes but the measured ones used, "steal" what the host took, both in cores (worst window): a
@@ -146,10 +147,13 @@ def emulated_table(found: Emulated) -> str:
 def prices_table(prices: Iterable[Price]) -> str:
     """Steps per second with ``on_fault="heal"`` in units of those with ``"cut"``, the same pools taking turns."""
     rows = [
-        (price.cell, price.entry, *spread(price.ratios, ".3f"), _quartiles(price.ratios), str(len(price.ratios)))
+        (
+            *(price.cell, price.entry, *spread(price.ratios, ".3f"), f"{price.error:.3f}"),
+            *(_quartiles(price.ratios), str(len(price.ratios))),
+        )
         for price in prices
     ]
-    return table(("workload", "mode", "heal / cut", "(spread)", "quartiles", "pairs"), "llrrrr", rows)
+    return table(("workload", "mode", "heal / cut", "(spread)", "+-", "quartiles", "pairs"), "llrrrrr", rows)
 
 
 def recoveries_table(recoveries: Iterable[Recovery]) -> str:

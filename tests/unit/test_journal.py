@@ -97,12 +97,19 @@ def test_an_ending_under_way_is_undone_with_its_episode(tmp_path, monkeypatch, t
 
 
 @pytest.mark.parametrize("steps", [CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 1000])
-def test_long_episodes_are_kept_whole(desk, steps):
-    desk.begin()
-    actions = np.random.default_rng(1).integers(0, 4, steps).tolist()
-    play(desk, actions)
+def test_long_episodes_are_kept_whole(tmp_path, monkeypatch, twin, steps):
+    """Of many slots at once: their chunks are full at the same moment."""
+    desk = Desk(tmp_path, monkeypatch, twin, slots=37)
+    table = np.random.default_rng(1).integers(0, 4, (steps, 37))
+    for slot in range(37):
+        desk.begin(slot)
+    for row in table:
+        desk.send(row)
+        desk.control.running_length += 1
+        desk.control.digest[:] = 100 + desk.control.running_length
+    assert desk.actions_of(desk.journal.order(36, is_open=False)) == table[:, 36].tolist()
     order = desk.journal.order(0, is_open=False)
-    assert desk.actions_of(order) == actions
+    assert desk.actions_of(order) == table[:, 0].tolist()
     assert order.coarse == steps // CHUNK * CHUNK
     digests, expected = digests_of(order), list(range(100, 101 + steps))
     assert digests[order.coarse :] == expected[order.coarse :]
@@ -367,9 +374,9 @@ def test_notes_taken_while_workers_work_are_those_from_before(desk):
 
 @pytest.mark.parametrize("next_step", [True, False])
 @pytest.mark.parametrize(("seed", "rare"), [(0, 0.04), (1, 0.04), (2, 0.04), (3, 0.002), (4, 0.002)])
-def test_whoever_looks_at_whatever_moment_finds_every_action(tmp_path, monkeypatch, twin, next_step, seed, rare):
+@pytest.mark.parametrize("slots", [5, 37])
+def test_whoever_looks_at_whatever_moment_finds_every_action(tmp_path, monkeypatch, twin, next_step, slots, seed, rare):
     """Batches of all and of some, noted before or while workers work, ends of episodes, looks in between."""
-    slots = 5
     desk, draw = Desk(tmp_path, monkeypatch, twin, slots=slots, next_step=next_step), np.random.default_rng(seed)
     for slot in range(slots):
         desk.begin(slot, 7 + slot)

@@ -39,6 +39,7 @@ typedef struct {
     uint8_t *held_ended;
     Pile now, full_pile;   /* the one that grows, and the one before it, which is sorted meanwhile */
     Py_ssize_t sorted;     /* slots whose entries of the full pile are in their sheets */
+    Py_ssize_t packed_next; /* whose chunk is looked at next */
     char *rows;
     Py_ssize_t slots, chunk, width, row_bytes;
     Py_ssize_t most;       /* batches in a pile */
@@ -142,13 +143,18 @@ static void begin_episode(Notes *self, Py_ssize_t s, int64_t begun) {
     self->blind[s] = 0;
 }
 
-/* So many entries of a slot are in place: where that fills its chunk, it is packed away. */
-static int count_entries(Notes *self, Py_ssize_t s, Py_ssize_t entries) {
-    self->count[s] += entries;
-    if (self->count[s] - self->base[s] < self->chunk) return 0;
+/* How many entries more a slot's chunk takes. */
+static inline Py_ssize_t room_of(const Notes *self, Py_ssize_t s) {
+    return self->chunk - (Py_ssize_t)(self->count[s] - self->base[s]);
+}
+
+/* A chunk that is full is packed away. */
+static int pack_if_full(Notes *self, Py_ssize_t s) {
+    if (room_of(self, s)) return 0;
     PyObject *done = PyObject_CallFunction(self->full, "n", s);
     Py_XDECREF(done);
-    return done ? 0 : -1;
+    if (done && !room_of(self, s)) PyErr_Format(PyExc_IndexError, "slot %zd has no room for a note", s);
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 static int note_one(Notes *self, Py_ssize_t s, int64_t begun, uint32_t digest, uint8_t ended) {
@@ -157,10 +163,10 @@ static int note_one(Notes *self, Py_ssize_t s, int64_t begun, uint32_t digest, u
     if (self->next_step && ended) { self->pending[s] = AUTORESET; return 0; }
     self->pending[s] = STEP;
     Py_ssize_t place = (Py_ssize_t)(self->count[s] - self->base[s]);
-    if (place < 0 || place >= self->chunk) { PyErr_Format(PyExc_IndexError, "slot %zd has no room for a note", s); return -1; }
     write_action(self, s, self->actions + (s * self->chunk + place) * self->width);
     self->digests[s * self->chunk + place] = digest;
-    return count_entries(self, s, 1);
+    self->count[s]++;
+    return pack_if_full(self, s);
 }
 
 /* ---- piles: notes of whole batches, batch by batch ---------------------------------------------------------------- */
@@ -174,9 +180,8 @@ static int sort_slot(Notes *self, Pile *pile, Py_ssize_t s, Py_ssize_t stop) {
     Py_ssize_t width = self->width, at = pile->since[s];
     pile->since[s] = stop;
     while (at < stop) {
-        Py_ssize_t place = (Py_ssize_t)(self->count[s] - self->base[s]), room = self->chunk - place;
-        if (place < 0 || room <= 0) { PyErr_Format(PyExc_IndexError, "slot %zd has no room for a note", s); return -1; }
-        Py_ssize_t entries = stop - at < room ? stop - at : room;
+        if (pack_if_full(self, s) < 0) return -1;
+        Py_ssize_t room = room_of(self, s), place = self->chunk - room, entries = stop - at < room ? stop - at : room;
         const uint8_t *action = pile->actions + (at * self->slots + s) * width;
         const uint32_t *digest = pile->digests + at * self->slots + s;
         uint8_t *into = self->actions + (s * self->chunk + place) * width;
@@ -187,7 +192,7 @@ static int sort_slot(Notes *self, Pile *pile, Py_ssize_t s, Py_ssize_t stop) {
             sheet[i] = *digest;
         }
         at += entries;
-        if (count_entries(self, s, entries) < 0) return -1;
+        self->count[s] += entries;
     }
     return 0;
 }
@@ -196,7 +201,7 @@ static int sort_slot(Notes *self, Pile *pile, Py_ssize_t s, Py_ssize_t stop) {
 static Py_ssize_t whole_slots(const Notes *self, Py_ssize_t first, Py_ssize_t stop) {
     Py_ssize_t s = first;
     for (; s < stop && s < first + LINE_DIGESTS; s++)
-        if (self->full_pile.since[s] || self->count[s] - self->base[s] + self->full_pile.height >= self->chunk) break;
+        if (self->full_pile.since[s] || room_of(self, s) < self->full_pile.height) break;
     return s - first;
 }
 
@@ -246,21 +251,30 @@ static void clear_pile(Notes *self, Pile *pile) {
     memset(pile->since, 0, (size_t)self->slots * sizeof *pile->since);
 }
 
-/* Everything that is piled up goes to the sheets. */
+/* Everything that is piled up goes to the sheets, and what is full is packed away. */
 static int sort_all(Notes *self) {
     if (sort_full(self, self->slots) < 0) return -1;
-    if (!self->now.height) return 0;
-    see_newest(self);
+    if (self->now.height) see_newest(self);
     for (Py_ssize_t s = 0; s < self->slots; s++)
-        if (sort_slot(self, &self->now, s, self->now.height) < 0) return -1;
+        if (sort_slot(self, &self->now, s, self->now.height) < 0 || pack_if_full(self, s) < 0) return -1;
     clear_pile(self, &self->now);
+    return 0;
+}
+
+/* Packing takes as long as a batch of very short steps, and neighbours are full at the same time: one after each batch. */
+static int pack_next(Notes *self) {
+    for (Py_ssize_t looked = 0; looked <= self->slots / 32; looked++) {
+        Py_ssize_t s = self->packed_next;
+        self->packed_next = (s + 1) % self->slots;
+        if (!room_of(self, s)) return pack_if_full(self, s);
+    }
     return 0;
 }
 
 /* After a batch: another pile is begun when this one is full; a part of the full one is sorted. */
 static int go_on(Notes *self) {
     Py_ssize_t due = self->slots * ++self->now.height / self->most;
-    if (self->now.height < self->most) return sort_full(self, due - due % LINE_DIGESTS);
+    if (self->now.height < self->most) return sort_full(self, due - due % LINE_DIGESTS) < 0 ? -1 : pack_next(self);
     if (sort_full(self, self->slots) < 0) return -1;
     see_newest(self);
     Pile grown = self->now;
@@ -365,7 +379,8 @@ static PyObject *Notes_note(Notes *self, PyObject *slots) {
     PyArrayObject *array = numbers_of(slots);
     if (!array) return NULL;
     const int64_t *numbers = PyArray_DATA(array);
-    if (sort_all(self) < 0) { Py_DECREF(array); return NULL; }
+    int is_piled = self->now.height || self->sorted < self->slots;
+    if (is_piled && sort_all(self) < 0) { Py_DECREF(array); return NULL; }
     for (Py_ssize_t i = 0; i < PyArray_SIZE(array); i++) {
         int outside = numbers[i] < 0 || numbers[i] >= self->slots;
         if (outside) PyErr_Format(PyExc_IndexError, "slot %lld of %zd", (long long)numbers[i], self->slots);

@@ -1,7 +1,7 @@
 """Old chunks of one slot's journal: in memory while they are few, in a file when an episode grows very long.
 
-Of old digests only the lowest byte is kept. Whoever was another environment some thousand steps ago gave many other rows
-since, and new memory is dear: in a virtual machine a fresh page takes longer than a thousand of the shortest steps' notes.
+Of old digests only the lowest byte is kept. Whoever went another way some thousand steps ago gave many other rows
+since, and new memory is dear: in a virtual machine a fresh page takes longer than the notes of a thousand steps.
 """
 
 from __future__ import annotations
