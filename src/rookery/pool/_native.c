@@ -148,7 +148,7 @@ static inline Py_ssize_t room_of(const Notes *self, Py_ssize_t s) {
     return self->chunk - (Py_ssize_t)(self->count[s] - self->base[s]);
 }
 
-/* A chunk that is full is packed away. */
+/* A chunk that is full is packed away, at the latest when something more is to be written to it. */
 static int pack_if_full(Notes *self, Py_ssize_t s) {
     if (room_of(self, s)) return 0;
     PyObject *done = PyObject_CallFunction(self->full, "n", s);
@@ -162,11 +162,12 @@ static int note_one(Notes *self, Py_ssize_t s, int64_t begun, uint32_t digest, u
     self->seen[s] = digest;
     if (self->next_step && ended) { self->pending[s] = AUTORESET; return 0; }
     self->pending[s] = STEP;
-    Py_ssize_t place = (Py_ssize_t)(self->count[s] - self->base[s]);
-    write_action(self, s, self->actions + (s * self->chunk + place) * self->width);
-    self->digests[s * self->chunk + place] = digest;
+    if (pack_if_full(self, s) < 0) return -1;
+    Py_ssize_t place = s * self->chunk + (Py_ssize_t)(self->count[s] - self->base[s]);
+    write_action(self, s, self->actions + place * self->width);
+    self->digests[place] = digest;
     self->count[s]++;
-    return pack_if_full(self, s);
+    return 0;
 }
 
 /* ---- piles: notes of whole batches, batch by batch ---------------------------------------------------------------- */
