@@ -351,17 +351,11 @@ static PyObject *Notes_note_all(Notes *self, PyObject *noargs) {
     return none_unless(pile_batch(self));
 }
 
-/* Every worker has answered: the digests, which the next batch holds, come nearer while somebody looks at the rows. */
-static void expect_batch(const Notes *self) {
-    for (Py_ssize_t s = 0; s < self->slots; s += LINE_DIGESTS) __builtin_prefetch(self->digest + s);
-}
-
 static int hold_hook(PyObject *notes) { return hold_batch((Notes *)notes); }
 static int note_hook(PyObject *notes) { return pile_batch((Notes *)notes); }
-static int expect_hook(PyObject *notes) { expect_batch((Notes *)notes); return 0; }
 
 static PyObject *Notes_hook(Notes *self, PyObject *noargs) {
-    static JournalHook hook = {hold_hook, note_hook, expect_hook};
+    static JournalHook hook = {hold_hook, note_hook};
     return hook_capsule(&hook, (PyObject *)self);
 }
 

@@ -13,7 +13,6 @@
 typedef struct {
     int (*hold)(PyObject *owner);      /* before anything is sent */
     int (*note)(PyObject *owner);      /* while the workers are busy */
-    int (*expect)(PyObject *owner);    /* when all have answered */
 } JournalHook;
 
 static inline void hook_dealloc(PyObject *capsule) { Py_XDECREF((PyObject *)PyCapsule_GetContext(capsule)); }

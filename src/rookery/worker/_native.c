@@ -253,7 +253,7 @@ static void Loop_dealloc(Loop *self) {
 
 /* A digest is either of every byte, or of a few words all over the row. Its lowest bit says which, so that a replay can
  * make the same. Only equality matters, not secrecy. */
-enum { FULL_BIT = 1, ALWAYS_FULL_BYTES = 1024, SAMPLES = 16, BLOCK_WORDS = 8, LINE_DIGESTS = 16 };
+enum { FULL_BIT = 1, ALWAYS_FULL_BYTES = 1024, SAMPLES = 16, BLOCK_WORDS = 8 };
 #define DIGEST_COUNT 0x452821E638D01377ull
 #define DIGEST_SHARE 0.005        /* of the time spent in steps may go into digests of every byte */
 
@@ -371,13 +371,6 @@ static void seal_small_rows(Loop *self) {
         sealed[s] = seal_digest(digest, reward[s], terminated[s] * TERMINATED_BIT | truncated[s] * TRUNCATED_BIT, 1);
     }
     self->unsealed_count = 0;
-}
-
-/* The parent has read the digests of the rows before: their lines are fetched back while the environments step, because
- * publishing waits for every word that is written before it. */
-static void expect_digests(Loop *self, const Table *table) {
-    if (!self->traces) return;
-    for (Py_ssize_t i = 0; i < table->count; i += LINE_DIGESTS) __builtin_prefetch(self->digest + table->seats[i].index, 1);
 }
 
 /* ---- generators -------------------------------------------------------------------------------------------------- */
@@ -635,7 +628,6 @@ static int tell_failure(Loop *self, Seat *seat, uint32_t *attention) {
 
 static int serve_table(Loop *self, Table *table, uint32_t *attention) {
     uint64_t now = monotonic_ns();
-    expect_digests(self, table);
     for (Py_ssize_t i = 0; i < table->count; i++) {
         Seat *seat = &table->seats[i];
         uint8_t op = self->op[seat->index];
