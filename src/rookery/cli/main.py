@@ -100,11 +100,18 @@ def _guarded(verb: Verb) -> int:
         # Whoever read our output has left (`rookery doctor | head`): there is nobody to tell, also not at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
+    except OSError as error:
+        return _say(_whose_fault(error), FAILED)
 
 
 def _say(message: object, code: int) -> int:
     print(f"rookery: {message}", file=sys.stderr)
     return code
+
+
+def _whose_fault(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}; the system refused it"
 
 
 def _in_short(error: WorkerError) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,10 +67,14 @@ class Save:
         return 0
 
     def _taken(self) -> bytes:
-        if not Path(self.game).is_file():
+        if not os.path.isfile(self.game):
             if self.boot or self.movie or self.core:
-                raise ConfigError(f"--boot, --movie and --core need a ROM's file, and {self.game!r} is none")
+                raise ConfigError(f"--boot, --movie and --core need a ROM's file, and there is no file {self.game!r}")
+            if _is_named_like_a_rom(self.game):
+                raise ConfigError(f"{self.game}: there is no such ROM file")
             return _ask(env_spec(self.game, self.env_kwargs), "save_state")
+        if self.env_kwargs:
+            raise ConfigError(f"--env-kwargs are for games by their id, and {self.game!r} is a ROM's file")
         if self.boot and self.movie:
             raise ConfigError("--boot and --movie: give one of them")
         if self.movie is None:
@@ -209,8 +214,8 @@ def _whose(snapshot: Snapshot) -> str:
 
 
 def _studio(rom: Path, core: str | None, frame_skip: int = 1) -> EnvSpec:
-    if not rom.is_file():
-        raise ConfigError(f"--rom {rom}: there is no such file")
+    if not os.path.isfile(rom):
+        raise ConfigError(f"--rom {rom}: there is no such file, or it is out of reach")
     return EnvSpec(STUDIO, {"rom": str(rom.resolve()), "core": core, "frame_skip": frame_skip})
 
 
@@ -226,10 +231,22 @@ def _ask(spec: EnvSpec, method: str, *args: Any) -> bytes:
     return answer
 
 
+def _is_named_like_a_rom(name: str) -> bool:
+    from rookery.sims.systems import SYSTEMS
+
+    return any(Path(name).suffix.lower() in system.suffixes for system in SYSTEMS.values())
+
+
 def _part(text: str) -> tuple[str, int]:
+    from rookery.sims.actions import pad_named
+
     name, _, frames = text.rpartition(":")
-    if not name or not frames.isdigit():
+    if not name or not frames.isdecimal() or not int(frames):
         raise ConfigError(f"--boot {text!r} is not ACTION:FRAMES; for example: --boot noop:60 start:4")
+    try:
+        pad_named(name)
+    except ConfigError as error:
+        raise ConfigError(f"--boot {text!r}: {error}") from None
     return name, int(frames)
 
 
@@ -248,5 +265,5 @@ def _read(path: Path) -> bytes:
 
 
 def _refuse_existing(path: Path, overwrite: bool) -> None:
-    if path.exists() and not overwrite:
+    if os.path.exists(path) and not overwrite:
         raise ConfigError(f"--out {path}: is there already; give another name, or --overwrite")

@@ -7,10 +7,11 @@ import importlib.util
 from pathlib import Path
 
 from rookery.errors import EmulatorError, UsageError
+from rookery.sims import ines
 from rookery.sims.emulator import Emulator
 from rookery.sims.libretro.cores import find_core, found_cores, missing_core
 from rookery.sims.libretro.machine import LibretroEmulator
-from rookery.sims.systems import SYSTEMS, check_system, system_of
+from rookery.sims.systems import SYSTEMS, check_system, has_clock, system_of
 from rookery.spec.context import current_slot
 
 BINDINGS = {
@@ -19,12 +20,17 @@ BINDINGS = {
 }
 """Backends that are Python packages of their own."""
 
+PIN_CLOCKS = ("mgba",)
+"""Cores in which a cartridge's clock can be made to count frames; in others it shows the host's time."""
+
+MOST_ROM_BYTES = 1 << 30
+
 
 def open_emulator(
     rom: str | Path,
     *,
     frame_skip: int = 1,
-    core: str | None = None,
+    core: str | Path | None = None,
     system: str | None = None,
     scratch: Path | None = None,
 ) -> Emulator:
@@ -45,7 +51,9 @@ def open_emulator(
     path = Path(rom)
     data = _read(path)
     machine = check_system(system) if system else system_of(data, path.name)
-    chosen = core or best_core(machine)
+    if machine == "nes":
+        ines.check(data, path)
+    chosen = str(core) if core else best_core(machine, has_clock(data, machine))
     place = scratch if scratch is not None else _slot_scratch()
     if chosen in BINDINGS:
         module, name = BINDINGS[chosen]
@@ -56,14 +64,16 @@ def open_emulator(
     return LibretroEmulator(data, file, system=machine, file_name=path.name, frame_skip=frame_skip, scratch=place)
 
 
-def best_core(system: str) -> str:
-    """The name of the first core in the machine's list that is installed.
+def best_core(system: str, has_clock: bool = False) -> str:
+    """The name of the first core in the machine's list that is installed; for a clock, one that may count frames.
 
     Raises:
         EmulatorError: none is; the message says how to install one.
     """
     found = {core.name for core in found_cores()}
     wanted = SYSTEMS[system].cores
+    if has_clock:
+        wanted = tuple(sorted(wanted, key=lambda name: name not in PIN_CLOCKS))
     for name in wanted:
         if name in found or (name in BINDINGS and importlib.util.find_spec(name) is not None):
             return name
@@ -72,6 +82,9 @@ def best_core(system: str) -> str:
 
 def _read(path: Path) -> bytes:
     try:
+        size = path.stat().st_size
+        if size > MOST_ROM_BYTES:
+            raise EmulatorError(f"{path} has {size:,} bytes: no ROM has more than {MOST_ROM_BYTES:,}")
         return path.read_bytes()
     except OSError as error:
         raise EmulatorError(f"cannot read the ROM {path}: {error.strerror}") from None

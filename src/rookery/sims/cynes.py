@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rookery.errors import ClosedError, EmulatorError
+from rookery.sims import ines
 from rookery.sims.emulator import BUTTONS, Identity, MachineState, Picture
 from rookery.sims.systems import buttons_of
 
@@ -30,8 +31,6 @@ SCREEN = (240, 256, 3)
 RAM, CARTRIDGE = ("ram", 0x0000, 0x800), ("cartridge", 0x6000, 0x2000)
 """Name, first address and size of what can be read without disturbing the machine."""
 
-_MAGIC, _HEADER, _TRAINER, _PRG, _CHR = b"NES\x1a", 16, 512, 16 << 10, 8 << 10
-
 
 class CynesEmulator:
     """One NES with one game in it."""
@@ -39,7 +38,7 @@ class CynesEmulator:
     def __init__(self, rom: Path, *, frame_skip: int, scratch: Path | None = None) -> None:
         """Load and switch on. The emulator reads a private copy of the ROM in ``scratch``, which goes at once."""
         data = Path(rom).read_bytes()
-        _refuse_rubbish(data, rom)
+        ines.check(data, rom)
         self._nes = _insert(data, scratch)
         self._screen: npt.NDArray[np.uint8] = np.zeros(SCREEN, np.uint8)
         self.memory = CynesMemory(self._nes)
@@ -130,28 +129,21 @@ class CynesMemory:
         if not self._blocks:
             raise ClosedError("this emulator was closed; its memory can no longer be looked up")
         for _, start, _, block in self._blocks:
-            if start <= address and address + size <= start + len(block):
-                part = block[address - start : address - start + size]
-                part.flags.writeable = False
-                return part
+            if size > 0 and start <= address and address + size <= start + len(block):
+                read_only = memoryview(block).toreadonly()  # type: ignore[arg-type]  # numpy's flag could be set again
+                return np.frombuffer(read_only, np.uint8, size, address - start)
         known = ", ".join(f"{name} {start:#x}..{start + size - 1:#x}" for name, start, size in self.regions())
         raise EmulatorError(f"{size} bytes at {address:#x} are not mapped; mapped: {known}")
 
     def regions(self) -> tuple[tuple[str, int, int], ...]:
         """Name, first address and size of every mapped block."""
+        if not self._blocks:
+            raise ClosedError("this emulator was closed; its memory can no longer be looked up")
         return tuple((name, start, len(block)) for name, start, _, block in self._blocks)
 
     def close(self) -> None:
         """Hand out nothing more."""
         self._nes, self._blocks = None, []
-
-
-def _refuse_rubbish(data: bytes, rom: Path) -> None:
-    if len(data) < _HEADER or not data.startswith(_MAGIC):
-        raise EmulatorError(f"{rom} is no NES ROM: it does not begin with the header of one")
-    size = _HEADER + _TRAINER * (data[6] >> 2 & 1) + _PRG * data[4] + _CHR * data[5]
-    if not data[4] or len(data) < size:
-        raise EmulatorError(f"{rom} is cut short: its header tells of {size} bytes, and it has {len(data)}")
 
 
 def _insert(data: bytes, scratch: Path | None) -> Any:

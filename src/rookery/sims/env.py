@@ -14,7 +14,7 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 
-from rookery.errors import CheckpointError, ConfigError, UsageError
+from rookery.errors import CheckpointError, ConfigError, EmulatorError, UsageError
 from rookery.sims.actions import DIRECTIONS, actions_of
 from rookery.sims.backends import open_emulator
 from rookery.sims.emulator import Emulator
@@ -61,7 +61,7 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         self,
         rom: str | Path,
         *,
-        core: str | None = None,
+        core: str | Path | None = None,
         system: str | None = None,
         state: str | Path | Sequence[str | Path] | None = None,
         frame_skip: int = 4,
@@ -181,6 +181,8 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         self._check_wrapper(snapshot.wrapper)
         try:
             self._take(snapshot)
+        except EmulatorError as error:
+            raise CheckpointError(f"the snapshot cannot be loaded: {error}") from error
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise CheckpointError(f"the snapshot's environment makes no sense: {error!r}; save it again") from error
 

@@ -31,13 +31,15 @@ class MgbaMemory:
         if not self._blocks:
             raise ClosedError("this emulator was closed; its memory can no longer be looked up")
         for _, start, block in self._blocks:
-            if start <= address and address + size <= start + len(block):
+            if size > 0 and start <= address and address + size <= start + len(block):
                 return block[address - start : address - start + size]
         known = ", ".join(f"{name} {start:#x}..{start + size - 1:#x}" for name, start, size in self.regions())
         raise EmulatorError(f"{size} bytes at {address:#x} are not mapped; mapped: {known}")
 
     def regions(self) -> tuple[tuple[str, int, int], ...]:
         """Name, first address and size of every mapped block."""
+        if not self._blocks:
+            raise ClosedError("this emulator was closed; its memory can no longer be looked up")
         return tuple((name, start, len(block)) for name, start, block in self._blocks)
 
     def close(self) -> None:

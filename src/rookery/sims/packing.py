@@ -5,6 +5,7 @@ Tuples come back as lists. What is read may come from a stranger: anything stran
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 _BLOB, _ARRAY = "$blob", "$array"
 _SAFE_KINDS = "biufc"
+_SAFE_DTYPE = re.compile(f"[<>|=][{_SAFE_KINDS}][0-9]{{1,2}}")  # numpy's own reader runs code on stranger ones
 _PLAIN = frozenset((type(None), str, bool, int, float))
 
 
@@ -81,7 +83,7 @@ def _blob(number: Any, blobs: Sequence[bytes]) -> bytes:
 
 def _array(words: Any, blobs: Sequence[bytes]) -> Any:
     number, kind, shape = words
-    if not isinstance(kind, str) or np.dtype(kind).kind not in _SAFE_KINDS:
+    if not isinstance(kind, str) or not _SAFE_DTYPE.fullmatch(kind):
         raise ValueError(f"an array of {kind!r}")
     if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
         raise ValueError(f"an array of shape {shape!r}")

@@ -17,6 +17,10 @@ def here(path: str | Path) -> Path:
     if not isinstance(path, str | Path):
         raise ConfigError(f"{path!r} must be the name of a file")
     try:
-        return current_slot().launch_dir / Path(path).expanduser()
+        meant = Path(path).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{path}: {error}; write the directory out") from None
+    try:
+        return current_slot().launch_dir / meant
     except UsageError:
-        return Path(path).expanduser()
+        return meant

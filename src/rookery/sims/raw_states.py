@@ -19,6 +19,8 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _MGBA_RECORD = struct.Struct("<IiQ")
 _SCREENSHOT = 1
 _MOST = 1 << 28
+_BEGINS = {"FCEUmm": b"FCS"}
+"""How states begin of cores that do not look at it themselves."""
 
 
 def core_state(data: bytes) -> bytes:
@@ -39,6 +41,17 @@ def core_state(data: bytes) -> bytes:
     if not data:
         raise CheckpointError("the emulator's state is empty; save it again")
     return data
+
+
+def check_kind(state: bytes, core: str) -> None:
+    """Refuse what a core would take although it is none of its states.
+
+    Raises:
+        CheckpointError: it does not begin as that core's states do.
+    """
+    begins = _BEGINS.get(core)
+    if begins and not state.startswith(begins):
+        raise CheckpointError(f"this is no state of {core}: those begin with {begins!r}, this one with {state[:4]!r}")
 
 
 def _unzipped(data: bytes) -> bytes:

@@ -144,8 +144,13 @@ def _opened(data: bytes) -> tuple[bytes, bytes]:
         raise CheckpointError(f"the snapshot is cut short: {len(data)} bytes; {_AGAIN}")
     prefix, checksum = data[: _PREFIX.size], data[_PREFIX.size : _BEGIN]
     _, number, flags, header_bytes, body_bytes = _PREFIX.unpack(prefix)
-    if number != FORMAT:
-        raise CheckpointError(f"the snapshot has format {number}, this Rookery reads {FORMAT}: use a newer Rookery")
+    if number > FORMAT:
+        raise CheckpointError(
+            f"the snapshot has format {number}, this Rookery reads {FORMAT}: use a newer Rookery; if "
+            f"this one saved it, it is damaged; {_AGAIN}"
+        )
+    if number < FORMAT:
+        raise CheckpointError(f"the snapshot is damaged: there is no format {number}; {_AGAIN}")
     whole = _BEGIN + header_bytes + body_bytes
     if len(data) != whole:
         what = "cut short" if len(data) < whole else "longer than it says"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import tempfile
+import secrets
 from pathlib import Path
 
 from rookery.errors import CheckpointError, ConfigError
@@ -39,20 +40,33 @@ def write_snapshot(path: Path, snapshot: Snapshot, *, overwrite: bool = False) -
 
 
 def write_file(path: Path, data: bytes, *, overwrite: bool) -> None:
-    """Write bytes to a file, through a temporary one beside it."""
+    """Write bytes to a file, through an unfinished one beside it.
+
+    Raises:
+        ConfigError: there is such a file already, or it cannot be written; then nothing has changed.
+    """
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with open(unfinished, "xb") as file:
             file.write(data)
-        os.chmod(name, 0o644)
-        if overwrite:
-            os.replace(name, path)
-        else:
-            os.link(name, path)
+        _put(unfinished, path, overwrite)
     except FileExistsError:
         raise ConfigError(f"{path}: is there already; give another name, or --overwrite") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
     finally:
-        Path(name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+
+
+def _put(unfinished: Path, path: Path, overwrite: bool) -> None:
+    """Give the file its name; a link, unlike a renaming, never takes the place of another file."""
+    try:
+        if not overwrite:
+            os.link(unfinished, path)
+    except PermissionError:  # a file system without links
+        if path.exists():
+            raise FileExistsError from None
+        overwrite = True
+    if overwrite:
+        os.replace(unfinished, path)

@@ -18,6 +18,7 @@ from rookery.sims.backends import open_emulator
 from rookery.sims.emulator import MachineState
 from rookery.sims.movies import Movie, replayed
 from rookery.sims.places import here
+from rookery.sims.raw_states import check_kind
 from rookery.sims.snapshot import Snapshot, check_identity
 from rookery.sims.starts import FIRST_FRAME, Boot, booted, verify
 
@@ -72,7 +73,9 @@ class Studio(gymnasium.Env[Any, Any]):
 
         Raises:
             EmulatorError: the core refuses it.
+            CheckpointError: it is none of that core's.
         """
+        check_kind(core, self._machine.identity.core)
         self._machine.load(dataclasses.replace(self._machine.save(), core=core))
         self._machine.advance(1, 0)
         return self._kept(self._machine.save(), "the raw state")

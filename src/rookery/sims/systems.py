@@ -46,6 +46,10 @@ SYSTEMS = {
 }
 
 GB_BANK_BYTES = 0x4000
+GB_CLOCKS = (0x0F, 0x10, 0xFD, 0xFE)
+"""Kinds of Game Boy cartridges with a clock, by the number in their header."""
+
+ARCHIVES = {b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z", b"\x1f\x8b": "gzip", b"Rar!": "rar"}
 
 
 def system_of(rom: bytes, file_name: str) -> str:
@@ -56,6 +60,8 @@ def system_of(rom: bytes, file_name: str) -> str:
     """
     if not rom:
         raise EmulatorError(f"{file_name} is empty; give a whole ROM file")
+    if archive := next((kind for magic, kind in ARCHIVES.items() if rom.startswith(magic)), None):
+        raise EmulatorError(f"{file_name} is a {archive} archive; unpack it and give the ROM that is in it")
     suffix = Path(file_name).suffix.lower()
     by_suffix = next((system.name for system in SYSTEMS.values() if suffix in system.suffixes), None)
     found = system_by_header(rom) or by_suffix
@@ -91,6 +97,11 @@ def system_by_header(rom: bytes) -> str | None:
     if len(rom) >= 2 * GB_BANK_BYTES and len(rom) % GB_BANK_BYTES == 0 and _gb_checksum(rom) == rom[0x14D]:
         return "gbc" if rom[0x143] & 0x80 else "gb"
     return None
+
+
+def has_clock(rom: bytes, system: str) -> bool:
+    """Whether a Game Boy cartridge has a clock; a GBA's header does not say."""
+    return system in ("gb", "gbc") and len(rom) > 0x147 and rom[0x147] in GB_CLOCKS
 
 
 def _gb_checksum(rom: bytes) -> int:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from rookery.errors import EmulatorError
+from rookery.sims.places import here
 
 VARIABLE = "ROOKERY_CORES"
 SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
@@ -40,35 +41,38 @@ class FoundCore:
 
 def found_cores(environ: Mapping[str, str] = os.environ) -> list[FoundCore]:
     """Every core on this machine, in the order of the search; several may have one name."""
-    found: dict[Path, FoundCore] = {}
+    found: dict[tuple[str, Path], FoundCore] = {}
     for core in _search(environ):
-        found.setdefault(core.path.resolve(), core)
+        found.setdefault((core.name, core.path.resolve()), core)  # a link may be there for its name alone
     return list(found.values())
 
 
-def find_core(wanted: str, environ: Mapping[str, str] = os.environ) -> FoundCore:
+def find_core(wanted: str | Path, environ: Mapping[str, str] = os.environ) -> FoundCore:
     """The core of a name like ``mgba``, or the file at a path.
 
     Raises:
         EmulatorError: there is none; the message says how to install one.
     """
-    if wanted.endswith(SUFFIX) or os.sep in wanted:
-        path = Path(wanted).expanduser()
-        if not path.is_file():
-            raise EmulatorError(f"core={wanted!r}: there is no such file. `rookery cores` lists what is installed")
+    name = os.fspath(wanted)
+    if name.endswith(SUFFIX) or os.sep in name:
+        path = here(name)
+        if not os.path.isfile(path):
+            raise EmulatorError(
+                f"core={name!r}: there is no such file, or it is out of reach. `rookery cores` lists what is installed"
+            )
         return FoundCore(name_of(path), path, "argument")
     found = found_cores(environ)
     for core in found:
-        if core.name == wanted:
+        if core.name == name:
             return core
-    raise EmulatorError(missing_core((wanted,), sorted({core.name for core in found})))
+    raise EmulatorError(missing_core((name,), sorted({core.name for core in found})))
 
 
 def missing_core(wanted: tuple[str, ...], found: list[str]) -> str:
     """What is missing, what was found instead, and the commands that install it."""
-    ways = ["pip install 'rookery[cores]'"]
+    ways = ["pip install 'rookery[cores]'"] * (importlib.util.find_spec(STABLE_RETRO) is None)
     ways += [f"apt-get install libretro-{name}" for name in wanted if name in DEBIAN]
-    ways += ["pip install 'rookery[nes]'"] * ("cynes" in wanted)
+    ways += ["pip install 'rookery[nes]'"] * ("cynes" in wanted and importlib.util.find_spec("cynes") is None)
     ways.append(f"{VARIABLE}=/directory/with/{wanted[0]}{ENDING}")
     return "\n".join(
         [
@@ -80,7 +84,9 @@ def missing_core(wanted: tuple[str, ...], found: list[str]) -> str:
 
 def _search(environ: Mapping[str, str]) -> Iterator[FoundCore]:
     for place in filter(None, environ.get(VARIABLE, "").split(os.pathsep)):
-        path = Path(place).expanduser()
+        path = here(place)
+        if not os.path.exists(path):  # going on would take another core than the one that was meant
+            raise EmulatorError(f"{VARIABLE} names {path}: nothing is there, or it is out of reach; mend or unset it")
         yield from [FoundCore(name_of(path), path, "environment")] if path.is_file() else _in(path, "environment")
     for directory in _distribution():
         yield from _in(directory, "distribution")

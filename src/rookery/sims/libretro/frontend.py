@@ -6,6 +6,7 @@ The callbacks know nothing of the core that calls them, so that they form no cyc
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from ctypes import POINTER, c_bool, c_char_p, c_int, c_uint, c_void_p, cast
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ class Frontend:
         self.video: Video | None = None
         self.descriptors: tuple[Descriptor, ...] = ()
         self._changed = False
-        self._directory = str(directory).encode()
+        self._directory = os.fsencode(directory)
         self._log = api.Log(lambda level, text: None)
         self._answers: dict[int, Callable[[int], bool]] = {
             Ask.GET_CAN_DUPE: self._can_dupe,

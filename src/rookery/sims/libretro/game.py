@@ -7,6 +7,7 @@ reference, so that no view can outlive what it shows.
 from __future__ import annotations
 
 import ctypes
+import os
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ class Game:
             self._start()
             try:
                 self._insert(rom, file_name, directory)
-            except EmulatorError:
+            except BaseException:
                 _end(loaded, self.frontend, has_game=False)
                 raise
         # Not at the interpreter's end: then the system takes everything back, and views may still be read.
@@ -90,7 +91,7 @@ class Game:
             path.write_bytes(rom)
         # A core copies what it wants to keep: a ROM of 16 MB need not be held twice.
         data = None if self.info.needs_path else ctypes.cast(ctypes.c_char_p(rom), ctypes.c_void_p)
-        game = api.GameInfo(str(path).encode(), data, len(rom), None)
+        game = api.GameInfo(os.fsencode(path), data, len(rom), None)
         if not self._core.retro_load_game(ctypes.byref(game)):
             known = ", ".join(self.info.extensions)
             raise EmulatorError(

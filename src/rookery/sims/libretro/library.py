@@ -47,8 +47,8 @@ def load(path: Path, place: Path) -> ctypes.CDLL:
 
 def unload(library: ctypes.CDLL) -> None:
     """Give a private instance's memory back; nobody may use it afterwards."""
+    same_code.forget(library._handle)  # first: afterwards the handle may be another thread's
     dlclose(library._handle)
-    same_code.forget(library._handle)
 
 
 def _whole_file(path: Path) -> bytes:
@@ -58,23 +58,31 @@ def _whole_file(path: Path) -> bytes:
         raise EmulatorError(f"cannot read the core {path}: {error.strerror}") from None
     complaint = elf.complaint_about(data) if sys.platform == "linux" else None
     if complaint:
-        raise EmulatorError(f"{path} cannot be loaded: {complaint}. Install the core again: rookery cores")
+        raise EmulatorError(f"{path} cannot be loaded: {complaint}. Install it again, or use another (rookery cores)")
     return data
 
 
 def _open_copy(path: Path, data: bytes, place: Path) -> ctypes.CDLL:
     descriptor, copy = tempfile.mkstemp(prefix=f"rookery-core-{path.stem}-", suffix=path.suffix, dir=place)
     try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            for at, code in silence.stubs(data).items():
-                file.seek(at)
-                file.write(code)
+        _write(descriptor, data, copy)
         library = _open(copy, path)
         same_code.share(copy, path, library._handle)
         return library
     finally:
         os.unlink(copy)
+
+
+def _write(descriptor: int, data: bytes, copy: str) -> None:
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            for at, code in silence.stubs(data).items():
+                file.seek(at)
+                file.write(code)
+    except OSError as error:
+        place = os.path.dirname(copy)
+        raise EmulatorError(f"a core's copy cannot be written to {place}: {error.strerror}; set TMPDIR") from None
 
 
 def _open(copy: str, path: Path) -> ctypes.CDLL:

@@ -7,6 +7,7 @@ are in a directory of this instance alone.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import tempfile
 import weakref
@@ -59,8 +60,8 @@ class LibretroEmulator:
     def __init__(
         self, rom: bytes, core: Path, *, system: str, file_name: str, frame_skip: int = 1, scratch: Path | None = None
     ) -> None:
-        directory = tempfile.mkdtemp(prefix="rookery-emulator-", dir=scratch)
-        self._remove_files = weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
+        directory = _own_directory(scratch)
+        self._remove_files = weakref.finalize(self, _remove, directory, os.getpid())
         try:
             game = Game(core, rom, file_name, Path(directory), FIXED)
         except BaseException:
@@ -182,3 +183,17 @@ class LibretroEmulator:
         if self._game is None:
             raise ClosedError("this emulator is closed; open another one")
         return self._game
+
+
+def _own_directory(scratch: Path | None) -> str:
+    try:
+        return tempfile.mkdtemp(prefix="rookery-emulator-", dir=scratch)
+    except OSError as error:
+        where = scratch or tempfile.gettempdir()
+        raise EmulatorError(f"no directory for an emulator can be made in {where}: {error.strerror}") from None
+
+
+def _remove(directory: str, owner: int) -> None:
+    """Only by who made it: a process that was forked has inherited the order, and the other one still plays."""
+    if os.getpid() == owner:
+        shutil.rmtree(directory, ignore_errors=True)

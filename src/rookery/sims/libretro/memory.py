@@ -29,10 +29,13 @@ NAMES: dict[str, dict[int, str]] = {
 NAMES["gbc"] = NAMES["gb"]
 
 RAM_PLACES = {
-    "nes": 0x0000, "gb": 0xC000, "gbc": 0xC000, "gba": 0x02000000, "genesis": 0xFF0000, "snes": 0x7E0000,
-    "atari2600": 0x80,
+    "nes": (0x0000, 0x800), "gb": (0xC000, 0x2000), "gbc": (0xC000, 0x2000), "gba": (0x02000000, 0x40000),
+    "genesis": (0xFF0000, 0x10000), "snes": (0x7E0000, 0x20000), "atari2600": (0x80, 0x80),
 }  # fmt: skip
-"""Where a machine's RAM begins, for cores that declare nothing."""
+"""Where a machine's RAM begins and how much there is at most, for cores that declare nothing.
+
+Not even the size is believed: mGBA 0.7 tells of a GBA's for a Game Boy, and what follows is somebody else's memory.
+"""
 
 NES_RAM, NES_RAM_AND_MIRRORS = 0x0800, 0x2000
 
@@ -133,7 +136,8 @@ def _assumed(game: Game, system: str) -> tuple[Descriptor, ...]:
     pointer, size = game.memory(api.MEMORY_SYSTEM_RAM)
     if not pointer:
         return ()
-    return (Descriptor(RAM_PLACES.get(system, 0), size, pointer, 0, 0, constant=False),)
+    start, most = RAM_PLACES.get(system, (0, size))
+    return (Descriptor(start, min(size, most), pointer, 0, 0, constant=False),)
 
 
 def _unmirrored(system: str, address: int) -> int:

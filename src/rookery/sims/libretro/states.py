@@ -63,18 +63,25 @@ class Keeper:
         Raises:
             EmulatorError: the core refuses the state, or the cartridge does not fit.
         """
+        before = game.save() if cartridge and len(cartridge) != game.memory(api.MEMORY_SAVE_RAM)[1] else b""
+        self._load_core(game, core)
+        if not cartridge:
+            return
+        # Only now: a core may learn from the state how much memory the cartridge has.
+        address, size = game.memory(api.MEMORY_SAVE_RAM)
+        if size != len(cartridge):
+            if before:
+                self._load_core(game, before)
+            raise EmulatorError(f"the state's cartridge memory has {len(cartridge)} bytes, the game's has {size}")
+        ctypes.memmove(address, cartridge, size)
+
+    def _load_core(self, game: Game, core: bytes) -> None:
         if self.clock_pinned:
             core = mgba_state.with_pinned_clock(core, self._system)
         if self._sprites is None:
             game.load(core)
         else:
             _load_with_sprites(game, core, self._sprites)
-        if not cartridge:
-            return
-        address, size = game.memory(api.MEMORY_SAVE_RAM)
-        if size != len(cartridge):
-            raise EmulatorError(f"the state's cartridge memory has {len(cartridge)} bytes, the game's has {size}")
-        ctypes.memmove(address, cartridge, size)
 
 
 def _load_with_sprites(game: Game, core: bytes, sprites: int) -> None:
