@@ -16,6 +16,7 @@
       TransportError       shared memory or doorbell gone
       CheckpointError      a saved state cannot be used
       EmulatorError        an emulator is missing, or refuses what it was given
+    RookeryWarning         odd, but it goes on
 
 "You closed it" (``ClosedError``) and "it broke" (``WorkerError``) are different types on purpose.
 """
@@ -28,6 +29,10 @@ from typing import Any
 
 class RookeryError(Exception):
     """Base of every error of this package."""
+
+
+class RookeryWarning(UserWarning):
+    """Something is odd and goes on all the same. One that an environment gives in a worker is given again here."""
 
 
 class ConfigError(RookeryError, ValueError):
@@ -62,6 +67,7 @@ class Fault:
     """What is known about one fault; carried by the error, the event and ``info["fault"]``.
 
     ``slots`` are all slots that lost their episode, ``culprit`` the one that was being served (None if none was).
+    ``refusal`` is what the environment's exception says, where that was meant for its user and needs no traceback.
     """
 
     kind: str
@@ -81,6 +87,7 @@ class Fault:
     log_path: str | None = None
     advice: str = ""
     tried: str = ""
+    refusal: str = ""
 
     def describe(self) -> str:
         """The full message: what happened, to whom, what was tried, what to do next."""

@@ -49,6 +49,13 @@ class PoolStarted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EnvWarned(Event):
+    """An environment of this package finds something odd about its settings."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class WorkerSpawned(Event):
     """A process was started for these slots."""
 

@@ -10,10 +10,11 @@ import dataclasses
 import importlib.util
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-from rookery.errors import ConfigError, RookeryError, UsageError, WorkerError
+from rookery.errors import ConfigError, RookeryError, RookeryWarning, UsageError, WorkerError
 
 GOOD, FAILED, WRONG = 0, 1, 2
 INTERRUPTED = 130
@@ -42,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"rookery: the command line needs {' and '.join(missing)}: pip install 'rookery[cli]'", file=sys.stderr)
         return WRONG
     _look_here_first()
-    return _guarded(_parse(argv))
+    _show_warnings_briefly()
+    return _guarded(lambda: _parse(argv).run())
 
 
 def _parse(argv: Sequence[str] | None) -> Verb:
@@ -85,13 +87,13 @@ def _parse(argv: Sequence[str] | None) -> Verb:
     return verb
 
 
-def _guarded(verb: Verb) -> int:
+def _guarded(run: Callable[[], int]) -> int:
     try:
-        return verb.run()
+        return run()
     except (ConfigError, UsageError) as error:
         return _say(error, WRONG)
     except WorkerError as error:
-        return _say(_in_short(error), FAILED)
+        return _say(_in_short(error), WRONG if error.fault.refusal and error.fault.kind == "start" else FAILED)
     except RookeryError as error:
         return _say(error, FAILED)
     except KeyboardInterrupt:
@@ -115,9 +117,27 @@ def _whose_fault(error: OSError) -> str:
 
 
 def _in_short(error: WorkerError) -> str:
-    """The worker's log went with its pool, and its end repeats the traceback: say neither twice."""
+    """The worker's log went with its pool, and its end repeats the traceback: say neither twice.
+
+    What was refused in words for its user needs no more than these.
+    """
+    if error.fault.refusal:
+        return error.fault.refusal
     fault = dataclasses.replace(error.fault, log_path=None)
     return (dataclasses.replace(fault, stderr_tail="") if fault.traceback else fault).describe()
+
+
+def _show_warnings_briefly() -> None:
+    """Where in our code a warning was given is nothing to whoever typed a command."""
+    show = warnings.showwarning
+
+    def say(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, RookeryWarning):
+            print(f"rookery: warning: {message}", file=sys.stderr)
+        else:
+            show(message, category, *where, **more)
+
+    warnings.showwarning = say
 
 
 def _look_here_first() -> None:

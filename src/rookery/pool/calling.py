@@ -62,8 +62,8 @@ class Calling:
         self._raise(faults)
         for slot, result in results.items():
             if result.error:
-                words = {"summary": result.error, "traceback": result.traceback, "phase": "call"}
-                raise error_for(evidence.raised("raised", self._crew.slot_scene(slot), words))
+                said = {"summary": result.error, "traceback": result.traceback, "refusal": result.refusal}
+                raise error_for(evidence.raised("raised", self._crew.slot_scene(slot), {**said, "phase": "call"}))
         return tuple(results[slot].value for slot in slots.tolist())
 
     def stand(self, slots: Slots) -> dict[int, str]:

@@ -78,7 +78,7 @@ def never_started(scene: Scene, words: Mapping[str, Any] | None, cause: Fault, a
         return _fault("start", f"never started: {cause.summary}", scene, ending, advice=cause.advice, tried=tried)
     summary = f"never started: {words['summary']} during {words['phase']}"
     advice = "this is most likely a mistake in the environment's settings; the traceback names the line"
-    fault = _fault("start", summary, _in_phase(scene, words), advice=advice, tried=tried, traceback=words["traceback"])
+    fault = _fault("start", summary, _in_phase(scene, words), None, advice=advice, tried=tried, **_said(words))
     # The worker printed the same traceback; what it said before that is the rest. A temporary log is gone by now.
     rest = fault.stderr_tail.replace(words["traceback"].strip(), "").strip()
     return dataclasses.replace(fault, stderr_tail=rest, log_path=fault.log_path if scene.log_stays else None)
@@ -93,7 +93,7 @@ def raised(kind: str, scene: Scene, words: Mapping[str, Any]) -> Fault:
         else "correct the environment's spaces or its data; check='shape' accepts NaN"
     )
     summary = f"{verb} {words['summary']} in {words['phase']}"
-    return _fault(kind, summary, _in_phase(scene, words), advice=advice, traceback=words["traceback"])
+    return _fault(kind, summary, _in_phase(scene, words), None, advice=advice, **_said(words))
 
 
 def lost_with_keeper(scene: Scene) -> Fault:
@@ -110,6 +110,10 @@ def not_moved(scene: Scene, tried: str) -> Fault:
     )
     summary = "its episode did not survive the replacement of its worker"
     return _fault("moved", summary, scene, tried=tried, advice=advice)
+
+
+def _said(words: Mapping[str, Any]) -> dict[str, str]:
+    return {"traceback": words["traceback"], "refusal": words.get("refusal", "")}
 
 
 def _in_phase(scene: Scene, words: Mapping[str, Any]) -> Scene:

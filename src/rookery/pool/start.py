@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 
 from rookery import events
 from rookery.clock import Clock
-from rookery.errors import ConfigError
+from rookery.errors import ConfigError, RookeryWarning
 from rookery.pool.actions import ActionWriter
 from rookery.pool.crew import Crew
 from rookery.pool.eventlog import EventLog
@@ -165,6 +166,9 @@ def _bring_up(order: Order, rig: Rig, clock: Clock) -> Start:
     crew.let_go(data.layout.digest)
     news.await_all(plan.workers, data.layout.digest)
     crew.call_up_spares(max(len(plan.slots_of(worker)) for worker in range(plan.workers)))
+    for text in hello.warnings:
+        rig.log.emit(events.EnvWarned(text=text))
+        warnings.warn(text, RookeryWarning, stacklevel=4)  # where the pool was made
     control, mail = rig.wiring.control, rig.wiring.mail
     rig.log.emit(_started(order, plan, choice.because, (clock.now_ns() - began) * 1e-9))
     return Start(

@@ -24,7 +24,7 @@ class CallRequest:
 
 @dataclass(frozen=True)
 class CallResult:
-    """The value, or the exception's text; an error in a call is the caller's and does not cut the episode.
+    """The value, or the exception's texts; an error in a call is the caller's and does not cut the episode.
 
     ``is_read``: nothing was called or set, so nothing can have changed.
     """
@@ -32,4 +32,5 @@ class CallResult:
     value: Any = None
     error: str = ""
     traceback: str = ""
+    refusal: str = ""
     is_read: bool = False

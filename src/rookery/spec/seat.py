@@ -65,3 +65,4 @@ class Hello:
     env_spec: Any
     digest: str
     probe: Probe | None
+    warnings: tuple[str, ...] = ()

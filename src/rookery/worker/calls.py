@@ -5,12 +5,13 @@ An exception here is the caller's mistake, not a fault of the environment: it tr
 
 from __future__ import annotations
 
-import traceback
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 
 from rookery.spec.call import CallRequest, CallResult
+from rookery.spec.phase import Phase
+from rookery.worker.last_words import last_words
 
 
 def answer(env: Any, request: CallRequest) -> CallResult:
@@ -21,7 +22,8 @@ def answer(env: Any, request: CallRequest) -> CallResult:
         cloudpickle.dumps(value)
         return CallResult(value, is_read=is_read)
     except Exception as error:
-        return CallResult(error=f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
+        words = last_words(error, Phase.CALL)
+        return CallResult(error=words["summary"], traceback=words["traceback"], refusal=words.get("refusal", ""))
 
 
 def _attribute(env: Any, name: str) -> Any:

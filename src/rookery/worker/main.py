@@ -31,6 +31,7 @@ from rookery.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
 from rookery.transport.native import native_module
 from rookery.transport.segment import Segment
 from rookery.worker import probe
+from rookery.worker.last_words import heard, last_words
 from rookery.worker.loop import make_loop
 from rookery.worker.slot import EnvSlot
 from rookery.worker.stamp import Stamp
@@ -86,8 +87,9 @@ class Worker:
         env = pickle.loads(spec.env) if isinstance(spec.env, bytes) else self._seat.payload
         self._make = env.load()
         self._spec = spec
-        for slot in spec.slots:
-            self._construct(slot)
+        with heard() as self._warnings:
+            for slot in spec.slots:
+                self._construct(slot)
         measured = self._measure(spec.slots[0]) if spec.groups is None and not spec.spare else None
         self._say_hello(measured)
         told = self._await_go()
@@ -168,14 +170,8 @@ class Worker:
 
     def leave_last_words(self) -> None:
         """The reason of a failure before the first observation, or of a bug in this package, as text."""
-        error = sys.exc_info()[1]
         traceback.print_exc()
-        letter = {
-            "summary": f"{type(error).__name__}: {error}",
-            "traceback": traceback.format_exc(),
-            "phase": self._stamp.phase.name.lower(),
-        }
-        self._tell(Stage.FAILED, letter)
+        self._tell(Stage.FAILED, last_words(sys.exc_info()[1], self._stamp.phase))
 
     def _construct(self, slot: int) -> None:
         context = SlotContext(
@@ -213,6 +209,7 @@ class Worker:
             getattr(env, "spec", None),
             self._data.layout.digest,
             measured,
+            tuple(dict.fromkeys(self._warnings)),
         )
         self._tell(Stage.HELLO, hello)
 

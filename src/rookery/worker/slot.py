@@ -31,6 +31,7 @@ from rookery.transport.mailbox import ORDER, TO_PARENT, TO_WORKER, Mailbox
 from rookery.worker import calls
 from rookery.worker.atari_loads import spare_loads
 from rookery.worker.comeback import bring_back, repeat_calls, watched
+from rookery.worker.last_words import last_words
 from rookery.worker.replay import Replay, flags_of
 from rookery.worker.saver import Saver
 from rookery.worker.stamp import Stamp
@@ -354,13 +355,8 @@ class EnvSlot:
         """The environment broke: leave the traceback in the mailbox and mark the row."""
         self._broken = True
         kind = Status.BAD_DATA if isinstance(error, BadValueError) else Status.RAISED
-        letter = {
-            "summary": f"{type(error).__name__}: {error}",
-            "traceback": "".join(traceback.format_exception(error)),
-            "phase": self._stamp.phase.name.lower(),
-        }
         control, i = self._control, self.index
-        control.mail_bytes[i] = self._mail.put(i, TO_PARENT, letter)
+        control.mail_bytes[i] = self._mail.put(i, TO_PARENT, last_words(error, self._stamp.phase))
         control.status[i] = kind
         control.ended[i] = 0
         return Attention.FAULT

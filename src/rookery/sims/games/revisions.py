@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rookery.errors import ConfigError
+from rookery.errors import ConfigError, RookeryWarning
 from rookery.sims.places import here
 from rookery.sims.systems import system_by_header
 
@@ -60,7 +60,7 @@ def checked_rom(rom: str | Path | None, edition: Edition, *, any_revision: bool)
     if words and not any_revision:
         raise ConfigError(f"{words}; its memory may lie elsewhere. If you know better: any_revision=True")
     if words:
-        warnings.warn(f"{words}; rewards are right only if its memory is laid out alike", stacklevel=3)
+        warnings.warn(f"{words}; rewards are right only if its memory is laid out alike", RookeryWarning, stacklevel=3)
     return path
 
 
