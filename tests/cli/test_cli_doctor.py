@@ -88,9 +88,10 @@ def test_a_pool_that_never_came_up_is_told_with_its_own_line(rookery, run):
 
 
 def test_a_directory_without_a_run_and_a_foreign_file_are_refused_in_words(rookery, here):
-    done = rookery("doctor", "nowhere")
+    (here / "empty").mkdir()
+    done = rookery("doctor", "empty")
     assert (done.code, done.out) == (2, "")
-    assert "run_dir='nowhere'" in done.err
+    assert "run_dir='empty'" in done.err
     (here / "events.jsonl").write_text("this is not JSON\n")
     done = rookery("doctor", ".")
     assert done.code == 2
@@ -105,3 +106,18 @@ def test_a_machine_that_runs_these_tests_is_ready(rookery):
         assert f"start: {method}" in done.out
     assert done.out.count("two workers up in") == 3
     assert "this machine is ready" in done.out
+
+
+def test_a_run_of_the_trainer_is_found_in_its_own_directory(rookery, run, here):
+    run(GOOD_RUN)
+    (here / "training").mkdir()
+    (here / "run").rename(here / "training" / "pool")
+    done = rookery("doctor", "training")
+    assert done.code == 0
+    assert "game:Calm: 2 slots" in done.out
+
+
+def test_a_directory_that_is_not_there_is_called_that(rookery):
+    done = rookery("doctor", "nowhere")
+    assert done.code == 2
+    assert "RUN_DIR='nowhere': there is no such directory" in done.err

@@ -35,6 +35,15 @@ def test_a_run_is_not_overwritten_unless_it_is_said(old):
     assert (old / "checkpoints" / "step-1.ckpt").read_text() == "precious"
 
 
+def test_a_run_whose_environments_never_started_makes_room(tmp_path):
+    with RunDir.open(tmp_path / "run") as run:
+        run.write_config({"env": "mistyped"})
+        run.pool.mkdir()
+    with RunDir.open(tmp_path / "run") as run:
+        assert not run.config.exists()
+        assert not run.pool.exists()
+
+
 def test_resume_keeps_everything(old):
     with RunDir.open(old, resume=True) as run:
         assert run.config.read_text() == "env: a\n"

@@ -72,7 +72,7 @@ class RunDir:
             _check_room(path, force)
         path.mkdir(parents=True, exist_ok=True)
         run = cls(path, _lock(path))
-        if force:
+        if force or (not resume and never_came_up(path)):
             run._clear()
         return run
 
@@ -145,6 +145,12 @@ def holds_run(path: Path) -> bool:
     return (path / "config.yaml").is_file() or (path / "checkpoints").is_dir()
 
 
+def never_came_up(path: Path) -> bool:
+    """Whether there is a run whose environments never started: nothing of it could be lost."""
+    made_later = ("checkpoints", "monitor", "progress.csv", "tensorboard")
+    return (path / "config.yaml").is_file() and not any((path / name).exists() for name in made_later)
+
+
 def was_begun(path: Path) -> bool:
     """Whether a trainer came as far as the lock: one killed right then has lost nothing and may be resumed."""
     return holds_run(path) or (path / LOCK).is_file()
@@ -169,7 +175,7 @@ def replace_text(path: Path, text: str) -> None:
 def _check_room(path: Path, force: bool) -> None:
     if path.exists() and not path.is_dir():
         raise ConfigError(f"--run-dir {path} is a file; name a directory")
-    if holds_run(path) and not force:
+    if holds_run(path) and not force and not never_came_up(path):
         raise ConfigError(
             f"--run-dir {path} holds a run already; --resume goes on with it, --force deletes it and begins anew, or "
             "name another directory"

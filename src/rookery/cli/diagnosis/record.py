@@ -18,6 +18,7 @@ from rookery.errors import ConfigError
 from rookery.events import Event
 
 EVENTS_FILE = "events.jsonl"
+TRAINERS_POOL = "pool"
 
 _KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in Event.__subclasses__()}
 _HINTS = {kind: typing.get_type_hints(kind, vars(events)) for kind in _KINDS.values()}
@@ -38,17 +39,27 @@ def read_record(run_dir: Path) -> Record:
     Raises:
         ConfigError: there is no run here, or the file is something else.
     """
-    path = run_dir / EVENTS_FILE if run_dir.is_dir() else run_dir
+    if not run_dir.exists():
+        raise ConfigError(f"RUN_DIR={str(run_dir)!r}: there is no such directory; `rookery runs` lists runs")
+    path = _events_file(run_dir)
     if not path.is_file():
         raise ConfigError(
-            f"RUN_DIR={str(run_dir)!r} holds no {EVENTS_FILE}; give the directory that a pool was told to write to: "
-            f"rookery.Pool(..., run_dir={str(run_dir)!r})"
+            f"RUN_DIR={str(run_dir)!r} holds no {EVENTS_FILE}; give the directory of a run of `rookery train`, or the "
+            f"one that a pool was told to write to: rookery.Pool(..., run_dir={str(run_dir)!r})"
         )
     try:
         with path.open("rb") as lines:
             return _record(path, [line for line in lines if line.strip()])
     except OSError as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error.strerror}") from error
+
+
+def _events_file(run_dir: Path) -> Path:
+    """A run of the trainer has its pool's record in a directory of its own."""
+    if not run_dir.is_dir():
+        return run_dir
+    own = run_dir / EVENTS_FILE
+    return own if own.exists() else run_dir / TRAINERS_POOL / EVENTS_FILE
 
 
 def _record(path: Path, lines: list[bytes]) -> Record:
