@@ -54,6 +54,15 @@ class Fatal(Calm):
 class Unbuildable(Game):
     def __init__(self):
         raise KeyError("rom")
+
+class Particular(Calm):
+    """Wants a ROM."""
+
+    def __init__(self, rom=None):
+        import rookery
+        super().__init__()
+        if rom is None:
+            raise rookery.ConfigError("it needs your own ROM: --rom FILE")
 '''
 
 

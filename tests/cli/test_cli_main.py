@@ -1,6 +1,7 @@
 """The command line as a whole: help that teaches, errors in one message, exit codes."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -86,3 +87,37 @@ def test_ctrl_c_ends_a_verb_without_a_traceback_and_without_leftovers(here):
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert err.strip() == "rookery: interrupted"
+
+
+@pytest.mark.parametrize("verb", ["check", "benchmark", "chaos"])
+def test_a_game_that_needs_a_rom_says_so_in_a_sentence(rookery, verb):
+    done = rookery(verb, "game:Particular")
+    assert (done.code, done.err) == (2, "rookery: it needs your own ROM: --rom FILE\n")
+
+
+@pytest.mark.parametrize("verb", ["check", "benchmark", "chaos"])
+def test_a_rom_that_is_not_there_is_refused_before_anything_starts(rookery, verb):
+    done = rookery(verb, "game:Particular", "--rom", "nowhere.gba")
+    assert done.code == 2
+    assert "--rom nowhere.gba: there is no such file" in done.err
+
+
+def test_a_rom_reaches_the_game(rookery, here):
+    (here / "mine.gba").write_bytes(b"rom")
+    assert rookery("check", "game:Particular", "--rom", "mine.gba", "--steps", "5").code == 0
+
+
+def test_help_for_nobody_is_no_error(here):
+    program = "from rookery.cli.main import main; import sys; sys.exit(main(['--help']))"
+    command = f"{sys.executable} -c {shlex.quote(program)} | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=here, timeout=60)
+    assert done.stderr == ""
+
+
+def test_what_the_system_refuses_is_told_in_a_sentence(here):
+    program = "from rookery.cli.main import main; import sys; sys.exit(main(['games']))"
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=here, timeout=60)
+    assert done.returncode
+    assert "No space left on device" in done.stderr

@@ -43,6 +43,9 @@ class Benchmark:
     env_kwargs: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")] = ()
     """Keyword arguments of the environment; values are read as Python if they can be."""
 
+    rom: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
+    """Your own ROM, for a game that needs one."""
+
     num_envs: tuple[int, ...] = (8, 32)
     """Numbers of environments to try."""
 
@@ -73,7 +76,7 @@ class Benchmark:
     def _measure_training(self) -> int:
         from rookery.cli.trainbench import TrainSeries, report
 
-        kwargs = env_spec(self.env, self.env_kwargs).kwargs
+        kwargs = env_spec(self.env, self.env_kwargs, self.rom).kwargs
         series = TrainSeries.of(self.env, kwargs, self.config, self.seconds)
         series.measure_all(self.num_envs)
         return report(series)
@@ -84,7 +87,7 @@ class Benchmark:
 
         if self.config is not None:
             raise ConfigError(f"--config {self.config} is about training: say --train too")
-        spec, cores = env_spec(self.env, self.env_kwargs), host.cores()
+        spec, cores = env_spec(self.env, self.env_kwargs, self.rom), host.cores()
         every = configs(self.num_envs, self.workers or (1, cores, 2 * cores), self.groups)
         limit = parse_bytes(self.memory_limit) if self.memory_limit else int(OF_FREE_MEMORY * host.free_bytes())
         loops = BareLoops(spec, cores)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
@@ -41,6 +42,9 @@ class Chaos:
 
     env_kwargs: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")] = ()
     """Keyword arguments of the environment; values are read as Python if they can be."""
+
+    rom: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
+    """Your own ROM, for a game that needs one."""
 
     kills: int = 200
     """Workers to end by SIGKILL."""
@@ -83,9 +87,9 @@ class Chaos:
         from rookery.testing.chaos import Chaos as Run
 
         chaos = Run(
-            env_spec(self.env, self.env_kwargs), num_envs=self.num_envs, workers=self.workers, kills=self.kills,
-            hangs=self.hangs, segfaults=self.segfaults, steps=self.steps, seed=self.seed, batch_size=self.batch_size,
-            ignore_infos=self.ignore_infos, **self._settings(),
+            env_spec(self.env, self.env_kwargs, self.rom), num_envs=self.num_envs, workers=self.workers,
+            kills=self.kills, hangs=self.hangs, segfaults=self.segfaults, steps=self.steps, seed=self.seed,
+            batch_size=self.batch_size, ignore_infos=self.ignore_infos, **self._settings(),
         )  # fmt: skip
         with _progress() as on_progress:
             report = chaos.run(on_progress)

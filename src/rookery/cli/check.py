@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
@@ -34,6 +35,9 @@ class Check:
     env_kwargs: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")] = ()
     """Keyword arguments of the environment; values are read as Python if they can be."""
 
+    rom: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
+    """Your own ROM, for a game that needs one."""
+
     steps: int = 200
     """Steps of each rollout; several are compared."""
 
@@ -47,7 +51,7 @@ class Check:
         """Examine and print; 1 if there is a problem."""
         from rookery.testing.conformance import check_env
 
-        spec = env_spec(self.env, self.env_kwargs)
+        spec = env_spec(self.env, self.env_kwargs, self.rom)
         report = check_env(spec, steps=self.steps, seed=self.seed, timeout_s=self.timeout_s)
         verdicts = list(judge(report))
         for verdict in verdicts:

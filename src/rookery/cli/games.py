@@ -36,7 +36,8 @@ class Games:
         for system, words in lacks.items():
             say(f"{system}: {words}", "[yellow]missing[/]")
         say("")
-        say("Play one with `rookery play GAME`; in Python, rookery.Pool('GAME', num_envs=8).")
+        say("Play one with `rookery play GAME`; in Python, rookery.Pool('GAME', num_envs=8), or one alone:")
+        say("gymnasium.make('rookery.sims.games:GAME').")
         return 0
 
 
@@ -50,7 +51,7 @@ def rows(games: tuple[Game, ...], lacks: dict[str, str]) -> Iterator[tuple[str, 
         except EmulatorError as error:
             core = "missing"
             lacks[game.system] = str(error)
-        rom = "your own: rom=FILE" if game.needs_rom else "comes with it"
+        rom = "your own: --rom FILE" if game.needs_rom else "comes with it"
         yield game.id, game.title, game.system, rom, core
 
 

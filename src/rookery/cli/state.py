@@ -14,7 +14,7 @@ import tyro
 
 from rookery.cli.sheet import say
 from rookery.cli.target import env_spec
-from rookery.errors import CheckpointError, ConfigError
+from rookery.errors import CheckpointError, ConfigError, EnvRaisedError
 from rookery.spec.env import EnvSpec
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ class Save:
     env_kwargs: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")] = ()
     """Keyword arguments of a game; values are read as Python if they can be."""
 
+    rom: Path | None = None
+    """Your own ROM, for a game by its id that needs one."""
+
     overwrite: bool = False
     """Replace a file that is there."""
 
@@ -72,9 +75,9 @@ class Save:
                 raise ConfigError(f"--boot, --movie and --core need a ROM's file, and there is no file {self.game!r}")
             if _is_named_like_a_rom(self.game):
                 raise ConfigError(f"{self.game}: there is no such ROM file")
-            return _ask(env_spec(self.game, self.env_kwargs), "save_state")
-        if self.env_kwargs:
-            raise ConfigError(f"--env-kwargs are for games by their id, and {self.game!r} is a ROM's file")
+            return _ask(env_spec(self.game, self.env_kwargs, self.rom), "save_state")
+        if self.env_kwargs or self.rom:
+            raise ConfigError(f"--env-kwargs and --rom are for games by their id, and {self.game!r} is a ROM's file")
         if self.boot and self.movie:
             raise ConfigError("--boot and --movie: give one of them")
         if self.movie is None:
@@ -104,8 +107,9 @@ class Info:
         """Print the facts."""
         from rookery.sims.state_files import read_snapshot
 
+        size = len(_read(self.file))
         snapshot = read_snapshot(self.file)
-        for name, value in facts(snapshot, self.file.stat().st_size):
+        for name, value in facts(snapshot, size):
             say(f"{name:<12}{value}")
         if self.rom is not None:
             _check_rom(snapshot, self.rom)
@@ -225,7 +229,12 @@ def _ask(spec: EnvSpec, method: str, *args: Any) -> bytes:
 
     with Pool(spec, 1, start_attempts=1) as pool:
         pool.reset(seed=0)
-        (answer,) = pool.call(method, *args)
+        try:
+            (answer,) = pool.call(method, *args)
+        except EnvRaisedError as error:
+            if "AttributeError" not in error.fault.summary:
+                raise
+            answer = None  # it has no such method
     if not isinstance(answer, bytes):
         raise ConfigError(f"{spec.label} is no emulated game of Rookery: its {method}() gives no state")
     return answer

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rookery.errors import ConfigError
 from rookery.spec.env import EnvSpec
 
 
-def env_spec(env: str, pairs: Sequence[str]) -> EnvSpec:
-    """``"mygame:make"`` and ``("level=3", "mode=fast")``.
+def env_spec(env: str, pairs: Sequence[str], rom: Path | None = None) -> EnvSpec:
+    """``"mygame:make"`` and ``("level=3", "mode=fast")``; ``rom`` is one more of these.
 
     Raises:
-        ConfigError: not an environment's name, or a pair without ``=``.
+        ConfigError: not an environment's name, a pair without ``=``, or a ROM that is not there.
     """
     named = EnvSpec.of(env)
-    return EnvSpec(named.env, dict(_pair(text) for text in pairs), named.modules)
+    given = dict(_pair(text) for text in pairs)
+    if rom is not None:
+        if "rom" in given:
+            raise ConfigError(f"--rom {rom} and --env-kwargs rom={given['rom']}: give one of them")
+        if not os.path.isfile(rom):
+            raise ConfigError(f"--rom {rom}: there is no such file, or it is out of reach")
+        given["rom"] = str(rom)
+    return EnvSpec(named.env, given, named.modules)
 
 
 def as_code(spec: EnvSpec) -> str:

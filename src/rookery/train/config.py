@@ -271,6 +271,9 @@ class TrainConfig:
     state: Path | None = None
     """A start state (an emulator's save state), handed to the environment as ``state``."""
 
+    rom: Path | None = None
+    """Your own ROM of a game that needs one, handed to the environment as ``rom``."""
+
     model: Path | None = None
     """A checkpoint whose weights and normalisers the run begins with; everything else begins anew."""
 
@@ -368,6 +371,7 @@ class TrainConfig:
         asked: dict[str, Any] = {
             "frame_skip": self.frame_skip,
             "state": None if self.state is None else str(self.state),
+            "rom": None if self.rom is None else str(self.rom),
         }
         given = {key: value for key, value in asked.items() if value is not None}
         if self.visualize and "render_mode" not in self.env_kwargs and re.search(r"-v\d+$", str(named.env)):
