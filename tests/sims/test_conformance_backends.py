@@ -85,6 +85,26 @@ def begun(machine):
     return emulator, emulator.save()
 
 
+def test_no_memory_is_shown_that_was_not_asked_for(begun, backend):
+    first = FIRST[backend.system][0]
+    for size in (0, -1):
+        with pytest.raises(EmulatorError):
+            begun[0].memory.view(first, size)
+
+
+def test_a_view_stays_read_only(begun, backend):
+    view = begun[0].memory.view(FIRST[backend.system][0], 1)
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        view.setflags(write=True)
+
+
+def test_a_machine_that_was_closed_has_no_regions(machine):
+    emulator = machine()
+    emulator.close()
+    with pytest.raises(ClosedError):
+        emulator.memory.regions()
+
+
 # ---- states ---------------------------------------------------------------------------------------------------------
 
 

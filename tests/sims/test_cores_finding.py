@@ -13,10 +13,11 @@ import pytest
 
 import rookery
 from rookery.cli.main import main
-from rookery.errors import EmulatorError
+from rookery.errors import EmulatorError, RookeryWarning
 from rookery.sims.libretro import elf, library
 from rookery.sims.libretro.cores import find_core, found_cores
 from rookery.sims.libretro.probe import examine
+from rookery.spec.context import SlotContext, enter_slot
 
 LOADED, EXECUTABLE = 1, 1
 
@@ -48,7 +49,8 @@ def test_the_variable_comes_first_and_may_name_directories_and_files(new_mgba, o
     file.parent.mkdir()
     shutil.copy(old_mgba.path, directory / "mgba_libretro.so")
     shutil.copy(old_mgba.path, file)
-    found = found_cores({"ROOKERY_CORES": f"{directory}:{file}:{tmp_path / 'missing'}::{new_mgba.path}"})
+    with pytest.warns(RookeryWarning, match="missing: nothing is there"):
+        found = found_cores({"ROOKERY_CORES": f"{directory}:{file}:{tmp_path / 'missing'}::{new_mgba.path}"})
     assert [core.name for core in found[:3]] == ["mgba", "special", "mgba"]
     assert {core.source for core in found[:3]} == {"environment"}
     assert find_core("mgba", {"ROOKERY_CORES": f"{directory}:{new_mgba.path}"}).path == directory / "mgba_libretro.so"
@@ -71,6 +73,31 @@ def test_a_path_is_taken_as_it_is(old_mgba, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     core = find_core("mine_libretro.so")
     assert (core.name, core.source) == ("mine", "argument")
+
+
+def test_a_link_is_found_by_its_own_name(old_mgba, tmp_path):
+    shutil.copy(old_mgba.path, tmp_path / "mgba-0.7_libretro.so")
+    (tmp_path / "mgba_libretro.so").symlink_to("mgba-0.7_libretro.so")
+    assert find_core("mgba", {"ROOKERY_CORES": str(tmp_path)}).path == tmp_path / "mgba_libretro.so"
+
+
+def test_paths_are_those_of_the_directory_the_program_was_started_in(old_mgba, tmp_path):
+    """A worker's own directory is another."""
+    started_in, scratch = tmp_path / "project", tmp_path / "scratch"
+    (started_in / "cores").mkdir(parents=True)
+    scratch.mkdir()
+    shutil.copy(old_mgba.path, started_in / "cores" / "mgba_libretro.so")
+    enter_slot(SlotContext(0, 1, scratch, started_in))
+    try:
+        by_argument = find_core("cores/mgba_libretro.so", {})
+        by_variable = find_core("mgba", {"ROOKERY_CORES": "cores"})
+    finally:
+        enter_slot(None)
+    assert by_argument.path == by_variable.path == started_in / "cores" / "mgba_libretro.so"
+
+
+def test_a_path_may_be_a_path(old_mgba):
+    assert find_core(old_mgba.path).path == old_mgba.path
 
 
 # ---- broken files -------------------------------------------------------------------------------------------------

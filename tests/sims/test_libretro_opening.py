@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import glob
 import importlib.util
+import os
+import weakref
 from pathlib import Path
 
 import pytest
 from gazing import loaded_copies, sight
 from installed import core_named
-from tiny_roms import gb_rom, gba_rom, nes_rom
+from tiny_roms import ROMS, gb_rom, gba_rom, nes_rom
 
 from rookery.errors import EmulatorError
+from rookery.sims import ines
 from rookery.sims.backends import best_core, open_emulator
 from rookery.sims.emulator import BUTTONS, pad_of
-from rookery.sims.systems import system_of
+from rookery.sims.systems import has_clock, system_of
 from rookery.spec.context import SlotContext, enter_slot
 
 
@@ -39,6 +42,63 @@ def test_a_rom_says_which_machine_it_is_for(rom, file_name, system):
 def test_a_rom_that_says_nothing_needs_a_word():
     with pytest.raises(EmulatorError, match=r"game\.bin: neither its header nor its name .* system='gba' or"):
         system_of(bytes(5000), "game.bin")
+
+
+def test_an_archive_is_to_be_unpacked():
+    with pytest.raises(EmulatorError, match=r"game\.gba is a zip archive; unpack it"):
+        system_of(b"PK\x03\x04" + bytes(5000), "game.gba")
+
+
+@pytest.mark.parametrize("size", [16, 17, 1000, 16400])
+def test_a_nes_rom_that_was_torn_is_refused_on_every_core(tmp_path, size):
+    rom = tmp_path / "torn.nes"
+    rom.write_bytes(nes_rom()[:size])
+    for core in (str(core_named("fceumm").path), "cynes"):
+        with pytest.raises(EmulatorError, match=r"torn\.nes is cut short: its header tells of"):
+            open_emulator(rom, core=core)
+
+
+def test_the_second_format_of_nes_roms_has_larger_numbers():
+    header = bytearray(nes_rom()[:16])
+    header[7] |= 0x08
+    ines.check(bytes(header) + bytes(0x4000 * header[4] + 0x2000 * header[5]), "whole.nes")
+    header[9] = 0x01
+    with pytest.raises(EmulatorError, match="cut short"):
+        ines.check(bytes(header) + bytes(0x4000 * header[4] + 0x2000 * header[5]), "large.nes")
+
+
+def test_a_cartridge_with_a_clock_gets_a_core_in_which_it_counts_frames(new_mgba):
+    core_named("gambatte")
+    assert best_core("gb", has_clock(gb_rom(), "gb")) == "gambatte"
+    rom = bytearray(gb_rom())
+    rom[0x147] = 0x10
+    assert best_core("gb", has_clock(bytes(rom), "gb")) == "mgba"
+
+
+def test_a_name_that_is_no_text_is_played_all_the_same(core, tmp_path):
+    rom = os.path.join(os.fsencode(tmp_path), b"odd\xff." + core.system.encode())
+    with open(rom, "wb") as file:
+        file.write(ROMS[core.system]())
+    open_emulator(os.fsdecode(rom), core=core.path).close()
+
+
+def test_a_machine_without_a_place_for_its_files_says_so(core, tmp_path):
+    rom = tmp_path / f"game.{core.system}"
+    rom.write_bytes(ROMS[core.system]())
+    with pytest.raises(EmulatorError, match=r"no directory for an emulator can be made in .*nowhere: No such file"):
+        open_emulator(rom, core=core.path, scratch=tmp_path / "nowhere")
+
+
+def test_a_forked_process_leaves_its_parents_files_alone(core, machine, tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    machine(core, scratch=scratch)
+    child = os.fork()
+    if not child:
+        weakref.finalize._exitfunc()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert list(scratch.iterdir())
 
 
 def test_the_best_core_for_a_machine_is_chosen(new_mgba, tmp_path):

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from gazing import loaded_copies
 from installed import core_named
-from tiny_roms import GBA_FRAME, GBA_X
+from tiny_roms import GBA_FRAME, GBA_X, gb_rom
 
 from rookery.errors import ClosedError, EmulatorError
+from rookery.sims.backends import open_emulator
 from rookery.sims.libretro.frontend import Descriptor
 from rookery.sims.libretro.memory import locate
 
@@ -24,6 +25,19 @@ def test_a_view_is_live(core, machine):
     first = int(view[0])
     emulator.advance(3, 0)
     assert int(view[0]) == first + 3
+
+
+def test_no_more_memory_is_shown_than_the_machine_has(old_mgba, tmp_path):
+    """This core tells of 256 KB for a Game Boy, which has 8."""
+    rom = tmp_path / "game.gb"
+    data = bytearray(gb_rom())
+    data[0x104:0x108] = b"\xce\xed\x66\x66"  # how mGBA knows a Game Boy's ROM
+    rom.write_bytes(data)
+    emulator = open_emulator(rom, core=old_mgba.path)
+    assert ("wram", 0xC000, 0x2000) in emulator.memory.regions()
+    with pytest.raises(EmulatorError, match="no memory at"):
+        emulator.memory.view(0xC000, 0x2001)
+    emulator.close()
 
 
 def test_a_view_cannot_be_written(core, machine):

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import os
 import struct
 import zlib
 
@@ -50,6 +51,36 @@ def test_a_snapshot_comes_back_as_it_was(compress):
     stack[:] = 0  # an array that may be written
     expected = {key: value for key, value in WRAPPER.items() if key != "stack"}
     assert back.wrapper == expected
+
+
+@pytest.mark.parametrize("kind", ["(1,f4", ",", "O", "<i8,<i8", "S4", "f", "<f3"])
+def test_an_array_of_a_strange_kind_is_refused(kind):
+    def change(header):
+        header["wrapper"]["stack"][0]["$array"][1] = kind
+
+    with pytest.raises(CheckpointError, match="makes no sense inside"):
+        Snapshot.from_bytes(forged(change))
+
+
+def test_a_format_that_never_was_is_damage_and_no_reason_for_a_newer_version():
+    with pytest.raises(CheckpointError, match="damaged: there is no format 0"):
+        Snapshot.from_bytes(forged(number=0))
+
+
+def test_a_file_that_cannot_be_written_is_told_and_leaves_nothing(tmp_path):
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(ConfigError, match="taken: cannot be written"):
+        write_snapshot(tmp_path / "taken", SNAPSHOT, overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_file_has_the_permissions_that_its_user_wants(tmp_path):
+    before = os.umask(0o077)
+    try:
+        write_snapshot(tmp_path / "mine.rook", SNAPSHOT)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "mine.rook").stat().st_mode & 0o777 == 0o600
 
 
 def test_saving_the_same_twice_gives_the_same_bytes():

@@ -1,8 +1,10 @@
 """``rookery state``: saves, shows and converts moments of games, and refuses what it cannot vouch for."""
 
+import random
 import struct
 
 import pytest
+from installed import core_named
 from raw_envelopes import container, picture, rzip
 from tiny_games import make, memory_of, rom_file
 from tiny_roms import GBA_X
@@ -11,6 +13,7 @@ from rookery.cli.main import main
 from rookery.errors import CheckpointError
 from rookery.sims.actions import pad_named
 from rookery.sims.env import EmulatorEnv
+from rookery.sims.games.registry import DATA
 from rookery.sims.movies import Hasher, Recorder
 from rookery.sims.raw_states import core_state
 from rookery.sims.state_files import read_snapshot
@@ -96,9 +99,15 @@ def test_nothing_is_overwritten_unless_told(state, rom, tmp_path):
         (("save", "tiny.gba", "--boot", "noop", "--out", "b.rook"), 2, "'noop' is not ACTION:FRAMES"),
         (("save", "CartPole-v1", "--boot", "noop:3", "--out", "b.rook"), 2, "need a ROM's file"),
         (("save", "no such game", "--out", "b.rook"), 2, "is not an environment"),
-        (("save", "CartPole-v1", "--out", "b.rook"), 1, "save_state"),
-        (("save", "tiny.gba", "--boot", "jump:3", "--out", "b.rook"), 1, "names 'jump'; allowed: 'noop'"),
-        (("info", "nothing.rook"), 1, "nothing.rook: the state file cannot be read"),
+        (("save", "CartPole-v1", "--out", "b.rook"), 2, "CartPole-v1 is no emulated game of Rookery"),
+        (("save", "tiny.gba", "--boot", "jump:3", "--out", "b.rook"), 2, "names 'jump'; allowed: 'noop'"),
+        (("save", "tiny.gba", "--boot", "noop:0", "--out", "b.rook"), 2, "'noop:0' is not ACTION:FRAMES"),
+        (("save", "tiny.gba", "--boot", "noop:²", "--out", "b.rook"), 2, "'noop:²' is not ACTION:FRAMES"),
+        (("save", "tiny.gba", "--env-kwargs", "a=1", "--out", "b.rook"), 2, "are for games by their id"),
+        (("save", "tiny.gba", "--core", "nosuch", "--out", "b.rook"), 2, "no core named nosuch was found"),
+        (("save", "nogame.gba", "--out", "b.rook"), 2, "nogame.gba: there is no such ROM file"),
+        (("save", "rookery/Erand-v0", "--out", "b.rook"), 2, "Did you mean: `Errand`?"),
+        (("info", "nothing.rook"), 2, "nothing.rook: cannot be read"),
         (("info", "tiny.gba"), 1, "tiny.gba: this is no snapshot of Rookery"),
         (("convert", "tiny.gba", "--out", "b.rook"), 2, "give the ROM with --rom"),
         (("convert", "tiny.gba", "--rom", "none.gba", "--out", "b.rook"), 2, "there is no such file"),
@@ -109,6 +118,7 @@ def test_a_mistake_is_told_and_nothing_is_written(state, rom, tmp_path, words, c
     ended, _, err = state(*words)
     assert ended == code
     assert told in err
+    assert "Traceback" not in err
     assert not (tmp_path / "b.rook").exists()
 
 
@@ -147,6 +157,31 @@ def test_a_raw_state_becomes_a_state_file_with_its_cartridge(state, rom, new_mgb
     assert (code, err) == (0, "")
     assert "one frame after the raw state" in out
     assert one_frame_later(new_mgba, rom, tmp_path / "a.rook") == one_frame_later(new_mgba, rom, tmp_path / "b.rook", 0)
+
+
+@pytest.mark.parametrize("core", ["mgba-old", "bindings:mgba"])
+def test_a_raw_state_of_a_game_that_saves_is_converted_on_every_gba_core(state, core):
+    """A core learns only as the game goes on how large its cartridge is."""
+    game, name = str(DATA / "errand.gba"), str(core_named(core).path) if core == "mgba-old" else core
+    assert state("save", game, "--core", name, "--boot", "noop:60", "start:4", "noop:60", "--out", "a.rook")[0] == 0
+    assert state("convert", "a.rook", "--out", "raw.state")[0] == 0
+    code, out, err = state("convert", "raw.state", "--rom", game, "--core", name, "--out", "b.rook")
+    assert (code, err) == (0, "")
+    assert "one frame after the raw state" in out
+
+
+def test_bytes_that_are_no_state_are_refused_though_the_core_takes_them(state, tmp_path):
+    game = str(DATA / "lantern.nes")
+    state("save", game, "--core", core_named("fceumm").path, "--out", "a.rook")
+    state("convert", "a.rook", "--out", "raw.state")
+    size = (tmp_path / "raw.state").stat().st_size
+    (tmp_path / "noise.state").write_bytes(random.Random(0).randbytes(size))
+    code, _, err = state(
+        "convert", "noise.state", "--rom", game, "--core", core_named("fceumm").path, "--out", "b.rook"
+    )
+    assert code == 1
+    assert err.startswith("rookery: this is no state of FCEUmm")
+    assert not (tmp_path / "b.rook").exists()
 
 
 def one_frame_later(core, rom, file, frames=1):

@@ -28,6 +28,9 @@ INSTALL = "pip install mgba, and apt-get install --no-install-recommends libmgba
 KEYS = ("a", "b", "select", "start", "right", "left", "up", "down", "r", "l")
 """Buttons in the order of the core's own bits."""
 
+ERASED = b"\xff"
+"""What a cartridge's memory holds before anything is saved to it."""
+
 EPOCH_MS = 1_704_067_200_000
 """What a cartridge's clock shows at power-on: 1 January 2024, 00:00 UTC. From there it goes by emulated frames."""
 
@@ -143,6 +146,7 @@ class MgbaEmulator:
         if not core.loadState(core, state):
             raise EmulatorError("mGBA refuses this state: it is damaged, or was saved with another ROM or version")
         size = len(self._cartridge())
+        cartridge = cartridge or ERASED * size  # a state without one belongs to a cartridge that nothing was saved to
         if len(cartridge) != size or (size and not core.savedataRestore(core, cartridge, size, True)):
             raise EmulatorError(f"mGBA refuses the cartridge's memory: it has {len(cartridge)} bytes, not {size}")
 

@@ -76,7 +76,8 @@ class Studio(gymnasium.Env[Any, Any]):
             CheckpointError: it is none of that core's.
         """
         check_kind(core, self._machine.identity.core)
-        self._machine.load(dataclasses.replace(self._machine.save(), core=core))
+        # Without a cartridge: which kind it has, and how large it is, some cores learn from the state.
+        self._machine.load(dataclasses.replace(self._machine.save(), core=core, cartridge=b""))
         self._machine.advance(1, 0)
         return self._kept(self._machine.save(), "the raw state")
 

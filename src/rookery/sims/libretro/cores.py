@@ -10,12 +10,13 @@ import importlib.util
 import os
 import sys
 import sysconfig
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rookery.errors import EmulatorError
+from rookery.errors import EmulatorError, RookeryWarning
 from rookery.sims.places import here
 
 VARIABLE = "ROOKERY_CORES"
@@ -70,9 +71,9 @@ def find_core(wanted: str | Path, environ: Mapping[str, str] = os.environ) -> Fo
 
 def missing_core(wanted: tuple[str, ...], found: list[str]) -> str:
     """What is missing, what was found instead, and the commands that install it."""
-    ways = ["pip install 'rookery[cores]'"] * (importlib.util.find_spec(STABLE_RETRO) is None)
+    ways = ["pip install 'rookery[cores]'"]
     ways += [f"apt-get install libretro-{name}" for name in wanted if name in DEBIAN]
-    ways += ["pip install 'rookery[nes]'"] * ("cynes" in wanted and importlib.util.find_spec("cynes") is None)
+    ways += ["pip install 'rookery[nes]'"] * ("cynes" in wanted)
     ways.append(f"{VARIABLE}=/directory/with/{wanted[0]}{ENDING}")
     return "\n".join(
         [
@@ -85,8 +86,9 @@ def missing_core(wanted: tuple[str, ...], found: list[str]) -> str:
 def _search(environ: Mapping[str, str]) -> Iterator[FoundCore]:
     for place in filter(None, environ.get(VARIABLE, "").split(os.pathsep)):
         path = here(place)
-        if not os.path.exists(path):  # going on would take another core than the one that was meant
-            raise EmulatorError(f"{VARIABLE} names {path}: nothing is there, or it is out of reach; mend or unset it")
+        if not os.path.exists(path):
+            words = f"{VARIABLE} names {path}: nothing is there, or it is out of reach; other cores may be used instead"
+            warnings.warn(words, RookeryWarning, stacklevel=4)
         yield from [FoundCore(name_of(path), path, "environment")] if path.is_file() else _in(path, "environment")
     for directory in _distribution():
         yield from _in(directory, "distribution")
