@@ -22,7 +22,7 @@ class Doctor:
     """
 
     run_dir: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="[RUN_DIR]")] = None
-    """The directory given to a pool as run_dir=...; it holds events.jsonl and the workers' logs."""
+    """The directory of a run of rookery train, or the one given to a pool as run_dir=..."""
 
     def run(self) -> int:
         """Print the report; 1 if there is a problem."""
