@@ -29,16 +29,22 @@ def last_words(error: BaseException | None, phase: Phase) -> dict[str, str]:
 
 @contextmanager
 def heard() -> Iterator[list[str]]:
-    """Warnings of this package meanwhile: nobody reads a worker's log. All others go there as they always do."""
+    """Warnings of this package meanwhile: nobody reads a worker's log. All others go there as they always do.
+
+    Filters stay as they are set inside: an environment that silences warnings means to silence them for good.
+    """
     texts: list[str] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", RookeryWarning)
-        show = warnings.showwarning
+    show = warnings.showwarning
 
-        def hear(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-            if issubclass(category, RookeryWarning):
-                texts.append(str(message))
-            show(message, category, *where, **more)
+    def hear(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, RookeryWarning):
+            texts.append(str(message))
+        show(message, category, *where, **more)
 
-        warnings.showwarning = hear
+    warnings.simplefilter("always", RookeryWarning)
+    warnings.showwarning = hear
+    try:
         yield texts
+    finally:
+        if warnings.showwarning is hear:
+            warnings.showwarning = show
