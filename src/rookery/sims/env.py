@@ -22,10 +22,11 @@ from rookery.sims.generators import generator_of, generator_state
 from rookery.sims.memory_map import MemoryMap, Ram
 from rookery.sims.observer import Observer, check_names
 from rookery.sims.places import here
+from rookery.sims.rewards import AnyTerm
 from rookery.sims.screen import Image, Screen, rgb_of
 from rookery.sims.snapshot import Snapshot
 from rookery.sims.starts import Boot, Starts
-from rookery.sims.tally import AnyTerm, Tally
+from rookery.sims.tally import Tally
 
 REWARD = "reward/"
 """Before the name of a term: the info that tells what it gave."""
@@ -104,6 +105,7 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
     def _choose_infos(self, info: Sequence[str]) -> None:
         for tally, key in ((self._rewards, "rewards"), (self._ends, "ends"), (self._truncates, "truncates")):
             check_names(key, sorted(tally.fields), self._observer.ram)
+            tally.check(self._observer.ram)
         check_names("info", info, {**self._observer.ram, **{REWARD + name: None for name in self._rewards.names}})
         self._told_fields = [name for name in info if not name.startswith(REWARD)]
         self._told_rewards = [
