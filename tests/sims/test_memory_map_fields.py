@@ -275,10 +275,10 @@ def test_a_map_may_be_a_file_of_yaml_or_json(tmp_path):
         ("map.yaml", "", "must map names to fields"),
         ("map.yaml", "on: {address: 1}", "True is no name for a field; allowed: texts. YAML reads on, off"),
         ("map.yaml", "7: {address: 1}", "put the name in quotes"),
-        ("map.yaml", "x: {address: 1}\nx: {address: 2}", "'x' is there twice"),
+        ("map.yaml", "x: {address: 1}\nx: {address: 2}", "yaml: 'x' is there twice; give it once"),
         ("map.yaml", "x: {address: 1, kind: u8, address: 2}", "'address' is there twice"),
         ("map.yaml", "? [1]\n: {address: 1}", "not YAML"),
-        ("map.json", '{"x": {"address": 1}, "x": {"address": 2}}', "'x' is there twice"),
+        ("map.json", '{"x": {"address": 1}, "x": {"address": 2}}', "json: 'x' is there twice; give it once"),
     ],
 )
 def test_a_broken_file_is_refused_by_its_name(tmp_path, name, text, told):

@@ -243,6 +243,8 @@ def _parsed(path: Path) -> Any:
     if path.suffix == ".json":
         try:
             return json.loads(text, object_pairs_hook=_once)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
         except (ValueError, RecursionError) as error:
             raise ConfigError(f"{path}: not JSON: {error}") from None
     if path.suffix in (".yaml", ".yml"):
@@ -259,6 +261,8 @@ def _yaml(text: str, path: Path) -> Any:
         for mapping in _outer_mappings(yaml.compose(text, yaml.SafeLoader)):
             _once([(key.value, None) for key, _ in mapping if key.id == "scalar"])
         return yaml.safe_load(text)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
 
@@ -276,7 +280,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     words = dict(pairs)
     if len(words) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise ValueError(f"{next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ConfigError(f"{twice!r} is there twice; give it once")
     return words
 
 

@@ -235,7 +235,7 @@ def _bits_of(action: str) -> int:
     names = [] if action.lower() == "noop" else action.lower().split("+")
     unknown = [name for name in names if name not in BUTTONS]
     if unknown:
-        raise ConfigError(f"action {action!r}: no button {unknown[0]!r}; allowed: noop, {', '.join(BUTTONS)}")
+        raise ConfigError(f"actions: {action!r}: no button {unknown[0]!r}; allowed: noop, {', '.join(BUTTONS)}")
     return sum(1 << BUTTONS.index(name) for name in set(names))
 
 
