@@ -135,6 +135,10 @@ def test_a_screen_that_makes_no_sense_is_refused(words, told):
     assert told in str(refused.value)
 
 
+def test_a_screen_of_lists_as_files_have_them_is_the_same_screen():
+    assert {Screen(size=[84, 84], crop=[1, 2, 3, 4])} == {Screen(crop=(1, 2, 3, 4))}
+
+
 def test_a_crop_that_leaves_nothing_is_refused():
     with pytest.raises(ConfigError, match=r"crop=\(80, 80, 0, 0\) leaves nothing of a picture of 160 x 240"):
         Projector(Screen(crop=(80, 80, 0, 0)), picture("rgb565"))
