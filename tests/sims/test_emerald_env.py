@@ -96,6 +96,22 @@ def test_a_state_saved_in_a_transition_brings_the_last_good_values_back(env):
         assert all(np.array_equal(one[0][key], other[0][key]) for key in one[0])
 
 
+def test_a_snapshot_stays_as_it_was_taken_while_the_game_goes_on(env):
+    env.reset(seed=0)
+    act(env, "right")
+    snapshot = env.snapshot()
+    taken = snapshot.to_bytes()
+    for name in ("right", "a", "start"):
+        act(env, name)
+    assert snapshot.to_bytes() == taken
+
+
+@pytest.mark.parametrize("key", emerald.OWN)
+def test_what_the_game_decides_itself_is_refused_by_name(rom, key):
+    with pytest.raises(ConfigError, match=f"{key}=.*rookery/Emerald-v0 has its own"):
+        emerald.make(rom, any_revision=True, **{key: ()})
+
+
 def test_an_episode_ends_with_the_game_and_is_cut_at_its_length(rom):
     with pytest.warns(UserWarning, match="USA, the retail build"):
         env = emerald.make(rom, any_revision=True, max_steps=3, actions=BUTTONS)
@@ -225,6 +241,18 @@ def test_healing_after_a_blackout_and_in_battle_is_not_rewarded():
     image.battle(trainer=False)
     image.party(member(277, 5, 20, 20))
     assert story.then() == {}, "a potion in battle"
+
+
+def test_what_the_keeper_has_saved_is_not_what_it_goes_on_with():
+    image = Image().new_game()
+    image.party(member(277, 5, 10, 20))
+    story = Story(image)
+    story.then()
+    keeper = story._terms[0]
+    saved = keeper.save()
+    image.party(member(277, 6, 10, 20))
+    story.then()
+    assert (saved["party_good"]["level_sum"], keeper.save()["party_good"]["level_sum"]) == (5, 6)
 
 
 def test_the_keeper_comes_first_because_the_others_need_it():

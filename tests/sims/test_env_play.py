@@ -3,11 +3,13 @@
 import gymnasium
 import numpy as np
 import pytest
-from tiny_games import WIDTH, actions_for, make, play, rom_file
+from tiny_games import WIDTH, actions_for, make, memory_of, play, rom_file, settings
 
 from rookery.errors import ClosedError, ConfigError, UsageError
 from rookery.sims.actions import pad_named
-from rookery.sims.rewards import equals, reached
+from rookery.sims.env import EmulatorEnv
+from rookery.sims.memory_map import Field, MemoryMap
+from rookery.sims.rewards import delta, equals, explored, gained, progress, reached, stagnation
 from rookery.sims.screen import Projector, Screen
 
 ACTIONS = ("noop", "right", "left", "up", "down+b")
@@ -173,7 +175,26 @@ def test_only_a_screen_is_an_array_and_only_fields_are_a_dict(game):
     env.step(1)
 
 
+@pytest.mark.parametrize("crop", [(8, 0, 0, 0), [8, 0, 0, 0]])
+def test_a_screen_may_be_given_by_the_names_of_its_fields_as_files_and_command_lines_do(game, crop):
+    env = game(observe=(), screen={"stack": 4, "size": [60, 70], "crop": crop})
+    assert env.observation_space.shape == (4, 60, 70)
+    named = game(observe=(), screen=Screen(stack=4, size=(60, 70), crop=(8, 0, 0, 0)))
+    assert np.array_equal(env.reset(seed=0)[0], named.reset(seed=0)[0])
+
+
+def test_a_field_called_screen_is_observed_where_there_is_no_picture(game, core):
+    memory = {"screen": memory_of(core.system)["x"]}
+    env = game(**NO_TERMS, memory=memory, screen=None, observe=("screen",))
+    assert env.reset(seed=0)[0]["screen"].tolist() == [env.ram["screen"]]
+
+
 # ---- mistakes -------------------------------------------------------------------------------------------------------
+
+NO_TERMS = {"rewards": (), "info": ()}
+ROW = {"memory": {"row": {"address": 0x02000000, "count": 3}}, "observe": (), **NO_TERMS}
+OF_ROW = [delta("row"), gained("row"), explored("row"), progress("row"), stagnation("row", 3), (2 * gained("row"))]
+HALF = {"memory": MemoryMap({"x": Field(0x02000000)}, {"half": lambda ram: 0.5}), "observe": (), **NO_TERMS}
 
 MISTAKES = [
     ({"frame_skip": 0}, "frame_skip=0 must be a whole number from 1"),
@@ -181,6 +202,8 @@ MISTAKES = [
     ({"sticky": 1.0}, "sticky=1.0 must be a probability below 1"),
     ({"max_steps": 0}, "max_steps=0"),
     ({"actions": ()}, "actions=() must be a list of names"),
+    ({"actions": {"noop", "a"}}, "must be a list of names"),
+    ({"actions": np.array(["noop", "a"])}, "must be a list of names"),
     ({"actions": ("jump",)}, "actions: 'jump' names 'jump'; allowed: 'noop', "),
     ({"actions": ("a+a",)}, "names a button twice"),
     ({"observe": ("z",)}, "observe: there is no 'z'; allowed: frame, x, y, trail, held"),
@@ -189,11 +212,25 @@ MISTAKES = [
     ({"rewards": (reached("z", 1),), "info": ()}, "rewards: there is no 'z'"),
     ({"memory": None, "observe": (), "info": (), "rewards": (reached("x", 1),)}, "nothing without a memory map"),
     ({"screen": None, "observe": ()}, "nothing is observed"),
-    ({"screen": "gray"}, "must be a Screen(...) or None"),
+    ({"screen": "gray"}, "screen='gray' must be a Screen(...), a mapping like {'stack': 4}, or None"),
+    ({"screen": {"stak": 4}}, "screen: no key 'stak'; did you mean 'stack'?"),
+    ({"screen": {"zzz": 4}}, "screen: no key 'zzz'; allowed: color, size, crop, stack, max_of_two"),
+    (
+        {"memory": {"screen": {"address": 0x02000000}}, **NO_TERMS, "observe": ("screen",)},
+        "give the field another name",
+    ),
     ({"screen": Screen(max_of_two=True), "frame_skip": 1}, "frame_skip of at least 2"),
     ({"boot": (("start", 0),)}, "boot: ('start', 0) must last"),
     ({"boot": ("start",)}, "must be the name of an action and a number of frames"),
-    ({"boot": (("jump", 3),)}, "names 'jump'"),
+    ({"boot": (("jump", 3),)}, "boot: 'jump' names 'jump'"),
+    *[({key: None}, f"{key}=None must be a list") for key in ("observe", "info", "rewards", "ends", "truncates")],
+    ({"observe": (3,)}, "observe: there is no 3"),
+    ({"core": 5}, "core=5 must be the name or the file of an emulator"),
+    ({"rom": None}, "rom=None must be the name of a file"),
+    ({"state": 5, "boot": ()}, "state=5 must be the name of a file, or a list of them"),
+    *[({**ROW, "rewards": (term,)}, f"rewards: {term.name}: 'row' is an array of shape (3,)") for term in OF_ROW],
+    ({**ROW, "ends": (equals("row", 1),)}, "ends: equals_row: 'row' is an array"),
+    ({**HALF, "rewards": (explored("half"),)}, "explored_half: 'half' is 0.5; allowed: a field of whole numbers"),
     ({"state": "a.rook"}, "state and boot: give one of them"),
     ({"render_mode": "human"}, "allowed: 'rgb_array', None"),
 ]
@@ -202,7 +239,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("changes", "told"), MISTAKES)
 def test_a_mistake_is_refused_with_what_is_allowed(new_mgba, tmp_path, changes, told):
     with pytest.raises(ConfigError) as refused:
-        make(new_mgba, rom_file(tmp_path, "gba"), **changes)
+        EmulatorEnv(**{**settings(new_mgba, rom_file(tmp_path, "gba")), **changes})
     assert told in str(refused.value)
 
 
@@ -211,9 +248,14 @@ def test_calls_in_the_wrong_order_are_told(game):
     with pytest.raises(UsageError, match=r"step\(\) before reset\(\)"):
         env.step(0)
     env.reset(seed=0)
-    for action in (5, -1):
+    for action in (5, -1, 1.0, "a", None, [1], np.array([1, 2])):
         with pytest.raises(UsageError, match="is not one of the 5 actions: noop, right"):
             env.step(action)
+    buttons = game(actions="buttons")
+    buttons.reset(seed=0)
+    for action in (0, [1], None, np.zeros((1, 10)), np.zeros((len(buttons.machine.buttons), 2))):
+        with pytest.raises(UsageError, match="must have one number for each button: b, "):
+            buttons.step(action)
     env.close()
     env.close()
     with pytest.raises(ClosedError):

@@ -4,12 +4,13 @@ import dataclasses
 import os
 
 import gymnasium
+import numpy as np
 import pytest
-from tiny_games import actions_for, make, play, rom_file, settings
+from tiny_games import actions_for, make, memory_of, play, rom_file, settings
 
 from rookery.errors import CheckpointError, ConfigError
 from rookery.sims.env import EmulatorEnv
-from rookery.sims.rewards import explored, per_step
+from rookery.sims.rewards import Term, explored, per_step
 from rookery.sims.screen import Screen
 from rookery.sims.snapshot import Snapshot
 from rookery.sims.state_files import write_snapshot
@@ -97,6 +98,59 @@ def test_the_pool_accepts_the_stack_that_gymnasium_makes(game, new_mgba, tmp_pat
     env.close()
 
 
+class Late(Term):
+    """Pays the steps since its first; before that it remembers nothing."""
+
+    def __init__(self):
+        super().__init__("late")
+        self._steps = None
+
+    def __call__(self, before, after):
+        self._steps = (self._steps or 0) + 1
+        return self._steps
+
+    def reset(self):
+        self._steps = None
+
+    def save(self):
+        return self._steps
+
+    def load(self, saved):
+        self._steps = saved
+
+
+@pytest.mark.parametrize("term", [Late(), 2 * Late(), Late() + explored("x").named("more")], ids=["own", "2x", "sum"])
+def test_a_term_that_remembered_nothing_when_it_was_saved_remembers_nothing_when_loaded(game, new_mgba, term):
+    env = game(new_mgba, rewards=[term], info=(), sticky=0.0)
+    env.reset(seed=0)
+    state = env.save_state()
+    ahead = play(env, [0, 0, 0])
+    env.load_state(state)
+    assert play(env, [0, 0, 0]) == ahead
+
+
+class Diary(Late):
+    """Remembers in a list and an array that it goes on writing to."""
+
+    def reset(self):
+        self._steps = {"days": [], "last": np.zeros(1, np.int64)}
+
+    def __call__(self, before, after):
+        self._steps["days"].append(after["frame"])
+        self._steps["last"][0] = after["frame"]
+        return 0.0
+
+
+def test_a_snapshot_stays_as_it_was_taken_while_the_game_goes_on(game, new_mgba):
+    env = game(new_mgba, rewards=[Diary()], info=())
+    env.reset(seed=0)
+    play(env, [1])
+    snapshot = env.snapshot()
+    taken = snapshot.to_bytes()
+    play(env, [1, 2, 3])
+    assert snapshot.to_bytes() == taken
+
+
 # ---- refusals -------------------------------------------------------------------------------------------------------
 
 
@@ -110,7 +164,10 @@ def test_the_pool_accepts_the_stack_that_gymnasium_makes(game, new_mgba, tmp_pat
         ({"max_steps": 9}, "with max_steps=60, this one has 9"),
         ({"rewards": (per_step(),), "info": ()}, "with rewards=['delta_x'"),
         ({"ends": (explored("x"),)}, "with ends=[], this one has ['explored_x']"),
-        ({"screen": Screen(stack=3)}, "makes no sense"),
+        ({"screen": Screen(stack=3)}, "'stack': 2"),
+        ({"screen": None}, "this one has None"),
+        ({"observe": ("x",)}, "with observe=['x', 'y'], this one has ['x']"),
+        ({"memory": {**memory_of("gba"), "more": {"address": 0x02000000}}}, "this one has ['frame', 'x', 'y', "),
     ],
 )
 def test_the_state_of_an_environment_with_other_settings_is_refused(game, new_mgba, changes, told):

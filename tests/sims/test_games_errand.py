@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rookery import ConfigError
+from rookery.errors import CheckpointError
 from rookery.sims.backends import open_emulator
 from rookery.sims.emulator import pad_of
 from rookery.sims.games import errand
@@ -219,3 +220,21 @@ def test_a_rest_is_kept_in_the_cartridge_through_a_power_cycle(power_on, old_mgb
 def test_what_is_not_known_is_refused_with_what_is(settings):
     with pytest.raises(ConfigError, match=r"allowed: (meadow, key|screen, ram)"):
         errand.make(**settings)
+
+
+@pytest.mark.parametrize("max_steps", [0, False, -1])
+def test_an_episode_without_steps_is_refused(max_steps):
+    with pytest.raises(ConfigError, match=f"max_steps={max_steps} must be a whole number above zero"):
+        errand.make(max_steps=max_steps)
+
+
+def test_a_screen_may_be_given_by_the_names_of_its_fields(make):
+    assert make(screen={"stack": 4}).observation_space.shape == (4, 84, 84)
+    with pytest.raises(ConfigError, match="screen: no key 'stak'; did you mean 'stack'"):
+        make(screen={"stak": 4})
+
+
+def test_the_state_of_another_goal_is_refused(make):
+    state = make("key", max_steps=50).save_state()
+    with pytest.raises(CheckpointError, match=r"with ends=\['key', .*this one has \['ring'"):
+        make("ring", max_steps=50).load_state(state)

@@ -7,6 +7,7 @@ import pytest
 from nes_games import require_nes_py
 
 from rookery import ConfigError
+from rookery.errors import CheckpointError
 from rookery.sims.backends import open_emulator
 from rookery.sims.emulator import pad_of
 from rookery.sims.games import lantern
@@ -138,3 +139,21 @@ def test_the_same_actions_give_the_same_game(make):
 def test_what_is_not_known_is_refused_with_what_is(settings):
     with pytest.raises(ConfigError, match=r"allowed: (lighthouse, coast|screen, ram)"):
         lantern.make(**settings)
+
+
+@pytest.mark.parametrize("max_steps", [0, False, -1])
+def test_an_episode_without_steps_is_refused(max_steps):
+    with pytest.raises(ConfigError, match=f"max_steps={max_steps} must be a whole number above zero"):
+        lantern.make(max_steps=max_steps)
+
+
+def test_a_screen_may_be_given_by_the_names_of_its_fields(make):
+    assert make(screen={"stack": 4}).observation_space.shape == (4, 84, 84)
+    with pytest.raises(ConfigError, match="screen: no key 'stak'; did you mean 'stack'"):
+        make(screen={"stak": 4})
+
+
+def test_the_state_of_another_goal_is_refused(make):
+    state = make("lighthouse", max_steps=50).save_state()
+    with pytest.raises(CheckpointError, match=r"with ends=\['lighthouse', .*this one has \['coast'"):
+        make("coast", max_steps=50).load_state(state)

@@ -1,14 +1,19 @@
 """Super Mario Bros. as an environment, on memory that tests write and on a ROM of our own laid out like the game's."""
 
+import json
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from stand_in_roms import mario_stand_in
 
 from rookery.errors import ConfigError, EmulatorError
+from rookery.sims.backends import open_emulator
 from rookery.sims.games import mario
 from rookery.sims.ram import RamReader
+from rookery.sims.snapshot import Snapshot
+from rookery.sims.state_files import write_snapshot
 
 ACTIONS = ("noop", "right", "left", "down")
 FRAMES = 4
@@ -77,6 +82,13 @@ def test_the_way_goes_on_from_stage_to_stage():
     assert ram.now(at_6d=0, at_86=40, at_75c=1)["way"] > end_of_first
 
 
+def test_every_area_of_every_stage_is_a_ground_of_its_own():
+    here = Ram().now()["ground"]
+    others = [Ram().now(**{cell: 1})["ground"] for cell in ("at_74e", "at_74f", "at_75c", "at_75f")]
+    assert len({here, *others}) == 5
+    assert Ram().now(at_86=99, at_6d=3)["ground"] == here
+
+
 @pytest.mark.parametrize(
     ("cells", "flag", "dying", "playing"),
     [
@@ -87,11 +99,26 @@ def test_the_way_goes_on_from_stage_to_stage():
         ({"at_770": 1, "at_e": 0x0B}, 0, 1, 0),
         ({"at_770": 1, "at_e": 6}, 0, 1, 0),
         ({"at_770": 1, "at_e": 8, "at_b5": 2}, 0, 1, 1),
+        ({"at_770": 1, "at_e": 8, "at_b5": 2, "at_743": 1}, 0, 0, 1),
+        ({"at_770": 1, "at_e": 0x0B, "at_b5": 2, "at_743": 1}, 0, 1, 0),
         ({"at_770": 1, "at_e": 7}, 0, 0, 0),
         ({"at_770": 0, "at_e": 8}, 0, 0, 0),
         ({"at_770": 1, "at_e": 8, "at_7f8": 0}, 0, 0, 0),
     ],
-    ids=["playing", "flagpole", "walks off", "castle", "hit", "dead", "hole", "enters", "title demo", "no clock yet"],
+    ids=[
+        "playing",
+        "flagpole",
+        "walks off",
+        "castle",
+        "hit",
+        "dead",
+        "hole",
+        "out of a coin heaven",
+        "hit in a coin heaven",
+        "enters",
+        "title demo",
+        "no clock yet",
+    ],
 )
 def test_what_happens_to_the_player_is_known(cells, flag, dying, playing):
     now = Ram().now(at_7f8=4, **cells) if "at_7f8" not in cells else Ram().now(**cells)
@@ -102,17 +129,23 @@ def test_the_last_life_lost_ends_the_game():
     assert Ram().now(at_75a=255)["over"] == 1
 
 
+def test_only_the_last_castle_wins_the_game():
+    ram = Ram()
+    assert [ram.now(at_770=mode, at_75f=world)["won"] for mode, world in ((2, 6), (1, 7), (2, 7))] == [0, 0, 1]
+
+
 def test_the_start_screen_is_skipped(env):
     _, info = env.reset(seed=0)
     assert (info["x"], info["time"], info["world"], info["stage"], info["lives"]) == (40, 400, 1, 1, 2)
     assert act(env, "right")[-1]["x"] == 40 + SPEED
 
 
-def test_getting_further_is_rewarded_and_going_back_takes_it_back(env):
-    env.reset(seed=0)
-    assert act(env, "right")[1] == pytest.approx(0.1 * SPEED)
-    assert act(env, "left")[1] == pytest.approx(-0.1 * SPEED)
-    assert act(env, "noop")[1] == 0.0
+def test_getting_further_is_rewarded_once(env):
+    for _ in range(2):
+        env.reset(seed=0)
+        assert act(env, "right")[1] == pytest.approx(0.1 * SPEED)
+        assert [act(env, name)[1] for name in ("left", "noop", "right")] == [0.0, 0.0, 0.0]
+        assert act(env, "right")[1] == pytest.approx(0.1 * SPEED)
 
 
 def test_the_flag_is_rewarded_and_ends_the_episode(env):
@@ -150,18 +183,88 @@ def test_standing_still_costs_after_a_while_and_is_cut_in_the_end(rom):
     env.close()
 
 
+# ---- lives, stages, loops -------------------------------------------------------------------------------------------
+
+
+def moment(x=0, *, playing=1, stage=0, area=0, lives=2, time=300):
+    return {"x": x, "playing": playing, "ground": stage << 16 | area, "lives": lives, "time": time}
+
+
+def told(term, moments):
+    return [float(term(before, after)) for before, after in pairwise(moments)]
+
+
+def walk(first, last, step=16, **more):
+    return [moment(x, **more) for x in range(first, last + 1, step)]
+
+
+DEATH = [moment(x, playing=0) for x in (3000, 3008, 3012)] + [moment(40, playing=0, lives=1)] * 60
+"""Thrown off, a black screen, and put back."""
+
+
 def test_a_jump_to_another_area_is_no_way():
     way = mario.Way(furthest=16)
-    assert way({"x": 2000}, {"x": 40}) == 0
-    assert way({"x": 40}, {"x": 2000}) == 0
-    assert way({"x": 40}, {"x": 52}) == 12
+    assert told(way, [moment(2000), moment(40), moment(52), moment(2000), moment(2012)]) == [0, 0, 0, 12]
+    pipe = [moment(900), moment(900, playing=0), moment(40, playing=0, area=2), moment(40, area=2), moment(52, area=2)]
+    assert told(mario.Way(16), [*pipe, moment(2600), moment(2610)]) == [0, 0, 0, 12, 0, 10]
+
+
+def test_after_a_death_the_same_ground_does_not_pay_again():
+    lives = [*walk(2984, 3000), *DEATH, *walk(1280, 3040, lives=1)]
+    assert sum(told(mario.Way(16), lives)) == 3040 - 2984
+
+
+def test_a_castle_that_leads_back_does_not_pay_again():
+    rounds = [*walk(1000, 2024), *walk(1000, 2024), *walk(1000, 2056)]
+    assert sum(told(mario.Way(16), rounds)) == 2056 - 1000
+
+
+def test_every_stage_pays_from_its_begin():
+    loading = [moment(3200, playing=0), moment(3200, playing=0, stage=1), moment(40, playing=0, stage=1)]
+    stages = [*walk(3184, 3200), *loading, *walk(40, 200, stage=1)]
+    assert sum(told(mario.Way(16), stages)) == 16 + 160
+
+
+def test_only_steps_in_which_mario_can_be_moved_are_waited():
+    standing = [moment(100)] * 40
+    asleep = [moment(100, playing=0)] * 500
+    assert sum(told(mario.Standstill(50), [moment(100), *standing, *asleep])) == 0
+    assert told(mario.Standstill(50), [moment(100), *standing, *asleep, *standing])[-32:] == [0.0] + [1.0] * 31
+
+
+def test_after_a_death_it_is_enough_to_get_further_than_where_one_was_put_back():
+    stand = mario.Standstill(50)
+    lives = [moment(3000)] * 45 + [*DEATH, *walk(1280, 2992, lives=1)]
+    assert not any(told(stand, lives))
+    assert told(stand, [moment(2992, lives=1)] * 51)[-2:] == [0.0, 1.0]
+
+
+def test_a_new_stage_is_a_new_beginning():
+    loading = [moment(3200, playing=0), moment(40, playing=0, stage=1)]
+    stages = [moment(3200)] * 45 + loading + [moment(40, stage=1)] * 45
+    assert not any(told(mario.Standstill(50), stages))
+
+
+@pytest.mark.parametrize("make", [lambda: mario.Way(16), lambda: mario.Standstill(50)])
+def test_what_was_reached_is_part_of_a_snapshot(make):
+    term, other = make(), make()
+    told(term, [*walk(2984, 3000), moment(3000), *DEATH, *walk(1280, 1400, lives=1)])
+    told(other, [moment(9999)] * 40)
+    other.load(json.loads(json.dumps(term.save())))
+    ahead = [moment(1400, lives=1)] * 60 + walk(1400, 3080, lives=1)
+    assert told(other, ahead) == told(term, ahead)
 
 
 def test_a_clock_that_is_set_again_is_worth_nothing():
-    clock = mario.Clock()
-    assert clock({"time": 300}, {"time": 299}) == -1
-    assert clock({"time": 12}, {"time": 400}) == 0
-    assert clock({"time": 12}, {"time": 0}) == 0
+    assert told(mario.Clock(), [moment(time=time) for time in (300, 299, 400, 399)]) == [-1, 0, -1]
+
+
+def test_the_bonus_that_is_counted_behind_the_flag_costs_nothing():
+    bonus = [moment(playing=0, time=time) for time in range(350, 0, -4)]
+    assert told(mario.Clock(), [moment(time=350), *bonus, moment(playing=0, time=0)]) == [0] * (len(bonus) + 1)
+
+
+# ---- starting -------------------------------------------------------------------------------------------------------
 
 
 def test_a_start_screen_that_never_ends_is_named_within_a_bound(tmp_path):
@@ -171,32 +274,48 @@ def test_a_start_screen_that_never_ends_is_named_within_a_bound(tmp_path):
         made(path)
 
 
-def test_a_state_in_which_nobody_plays_is_refused(rom, tmp_path):
-    from rookery.sims.backends import open_emulator
-    from rookery.sims.snapshot import Snapshot
-    from rookery.sims.state_files import write_snapshot
-
+@pytest.fixture
+def states(rom, tmp_path):
+    """Two files: the title, and a moment five steps to the right of the begin."""
     machine = open_emulator(rom, system="nes")
     machine.advance(20, 0)
     write_snapshot(tmp_path / "title.rook", Snapshot(machine.identity, machine.save()))
     machine.close()
-    with pytest.raises(ConfigError, match="no moment in which Mario can be moved"):
-        made(rom, state=tmp_path / "title.rook")
-
-
-def test_a_state_is_where_episodes_begin(rom, tmp_path):
-    from rookery.sims.snapshot import Snapshot
-    from rookery.sims.state_files import write_snapshot
-
-    first = made(rom)
-    first.reset(seed=0)
+    env = made(rom)
+    env.reset(seed=0)
     for _ in range(5):
-        act(first, "right")
-    write_snapshot(tmp_path / "later.rook", Snapshot(first.machine.identity, first.machine.save()))
-    first.close()
-    env = made(rom, state=tmp_path / "later.rook")
+        act(env, "right")
+    write_snapshot(tmp_path / "later.rook", Snapshot(env.machine.identity, env.machine.save()))
+    env.close()
+    return tmp_path / "title.rook", tmp_path / "later.rook"
+
+
+@pytest.mark.parametrize("order", [(0,), (0, 1), (1, 0)], ids=["alone", "first", "second"])
+def test_a_state_in_which_nobody_plays_is_refused_by_name_wherever_it_stands(rom, states, order):
+    with pytest.raises(ConfigError, match=r"title\.rook is no moment in which Mario can be moved"):
+        made(rom, state=[states[number] for number in order])
+
+
+def test_a_state_is_where_episodes_begin(rom, states):
+    env = made(rom, state=states[1])
+    assert env.ram["x"] == 40 + 5 * SPEED
     assert env.reset(seed=0)[1]["x"] == 40 + 5 * SPEED
     env.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"patience": 0}, "patience=0 must be a whole number of steps above zero"),
+        ({"weights": {"dx": "2"}}, "weights: dx='2' must be a number"),
+        ({"screen": {"stak": 4}}, "screen: no key 'stak'"),
+        *[({key: ()}, f"{key}=(): rookery/Mario-v0 has its own") for key in mario.OWN],
+    ],
+)
+def test_a_mistake_is_refused_with_the_name_of_the_setting(rom, settings, told):
+    with pytest.raises(ConfigError) as refused:
+        made(rom, **settings)
+    assert told in str(refused.value)
 
 
 def test_an_unknown_rom_is_played_with_a_warning_that_names_both(rom):

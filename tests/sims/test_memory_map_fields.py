@@ -63,6 +63,9 @@ def read(image, **words):
         (b"\x00\x08", {"kind": "u16", "transform": "bool"}, 1),
         (b"\x00\x00", {"kind": "u16", "transform": "bool"}, 0),
         (b"\xff\x01\x80", {"count": 3, "transform": "bits"}, 10),
+        (b"\xff", {"kind": "i8", "transform": "bits"}, 8),
+        (b"\xfe\xff", {"kind": "i16", "transform": "bits"}, 15),
+        (b"\x05\x00", {"kind": "i16", "transform": "bits"}, 2),
         (b"\x12\x34\x56", {"kind": "bcd", "count": 3, "endian": "big"}, 123456),
         (b"\x12\x34\x56", {"kind": "bcd", "count": 3}, 563412),
         (b"\x04\x00\x01", {"kind": "digits", "count": 3, "endian": "big"}, 401),
@@ -270,6 +273,12 @@ def test_a_map_may_be_a_file_of_yaml_or_json(tmp_path):
         ("map.json", '{"hp": {"adress": 1}}', "hp: no key 'adress'"),
         ("map.toml", "", "is a .yaml, .yml or .json file"),
         ("map.yaml", "", "must map names to fields"),
+        ("map.yaml", "on: {address: 1}", "True is no name for a field; allowed: texts. YAML reads on, off"),
+        ("map.yaml", "7: {address: 1}", "put the name in quotes"),
+        ("map.yaml", "x: {address: 1}\nx: {address: 2}", "yaml: 'x' is there twice; give it once"),
+        ("map.yaml", "x: {address: 1, kind: u8, address: 2}", "'address' is there twice"),
+        ("map.yaml", "? [1]\n: {address: 1}", "not YAML"),
+        ("map.json", '{"x": {"address": 1}, "x": {"address": 2}}', "json: 'x' is there twice; give it once"),
     ],
 )
 def test_a_broken_file_is_refused_by_its_name(tmp_path, name, text, told):
@@ -278,6 +287,11 @@ def test_a_broken_file_is_refused_by_its_name(tmp_path, name, text, told):
         MemoryMap.of(tmp_path / name)
     assert str(tmp_path / name) in str(refused.value)
     assert told in str(refused.value)
+
+
+def test_a_name_in_quotes_is_a_name_in_yaml_too(tmp_path):
+    (tmp_path / "map.yaml").write_text("'on': {address: 1}")
+    assert list(MemoryMap.of(tmp_path / "map.yaml")) == ["on"]
 
 
 def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path):

@@ -7,7 +7,8 @@ from nes_games import ACTIONS, play, runner
 from own_python import run_program
 from stand_in_roms import mario_stand_in
 
-from rookery.errors import ClosedError, ConfigError, EmulatorError
+import rookery
+from rookery.errors import ClosedError, ConfigError, EmulatorError, UsageError
 from rookery.sims import nes
 
 pytestmark = pytest.mark.usefixtures("runner_rom")
@@ -102,6 +103,26 @@ def test_an_endless_loop_ends_with_an_error_that_names_it(runner_rom, tmp_path, 
     play(runner_rom).close()  # the bound of the last is not the next one's
 
 
+def test_the_bound_of_one_game_is_not_anothers(runner_rom):
+    patient, hasty = play(runner_rom, max_skipped_frames=900), play(runner_rom, max_skipped_frames=300)
+    for env, bound in ((hasty, 300), (patient, 900)):
+        env.reset()
+        for _ in range(bound):
+            env._game._frame_advance(0)
+        with pytest.raises(EmulatorError, match=f"ran {bound} frames"):
+            env._game._frame_advance(0)
+        env.close()
+
+
+def test_a_relative_path_is_the_users_also_in_a_pool_and_a_path_will_do(runner_rom, monkeypatch):
+    monkeypatch.chdir(runner_rom.parent)
+    nes.NesPyEnv(rom_path=runner_rom).close()
+    nes.NesPyEnv(rom_path=runner_rom.name).close()
+    game = rookery.EnvSpec("rookery.sims.nes:NesPyEnv", {"rom_path": runner_rom.name, "actions": ("noop", "right")})
+    with rookery.Pool(game, 1, start_method="fork") as pool:
+        assert pool.reset(seed=0).obs.shape == (1, 240, 256, 3)
+
+
 def test_a_loop_may_take_its_time_within_the_bound_in_every_step_anew(runner_rom):
     env = play(runner_rom, max_skipped_frames=100)
     for _ in range(3):
@@ -143,8 +164,36 @@ def test_what_is_not_there_is_named(runner_rom):
         nes.NesPyEnv("Nothing-v0")
     with pytest.raises(ConfigError, match="no button 'jump'; allowed: noop, a, b"):
         nes.NesPyEnv(runner(), rom_path=str(runner_rom), actions=["right+jump"])
-    with pytest.raises(ConfigError, match="frame_skip=0"):
-        play(runner_rom, frame_skip=0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"frame_skip": 0}, "frame_skip=0 must be a whole number"),
+        ({"frame_skip": "4"}, "frame_skip='4' must be a whole number"),
+        ({"max_skipped_frames": 0}, "max_skipped_frames=0 must be a whole number"),
+        ({"actions": ()}, "actions=() must be a list of names"),
+        ({"actions": [3]}, "actions=[3] must be a list of names"),
+        ({"actions": "right"}, "actions='right' must be a list of names"),
+        ({"render_mode": "human"}, "render_mode='human' is not known; allowed: 'rgb_array', None"),
+        ({"rom_path": 3}, "rom_path=3 must be the name of a file"),
+    ],
+)
+def test_a_mistake_is_refused_with_what_is_allowed(runner_rom, settings, told):
+    with pytest.raises(ConfigError) as refused:
+        nes.NesPyEnv(**{"rom_path": str(runner_rom), **settings})
+    assert told in str(refused.value)
+
+
+def test_an_action_that_does_not_exist_is_refused(runner_rom, env):
+    raw = nes.NesPyEnv(rom_path=runner_rom)
+    for game, actions, last in ((env, (-1, len(ACTIONS), 1.7, None, "a"), len(ACTIONS) - 1), (raw, (-1, 256), 255)):
+        game.reset()
+        for action in actions:
+            with pytest.raises(UsageError, match=f"must be a whole number from 0 to {last}"):
+                game.step(action)
+        game.step(np.int64(last))
+    raw.close()
 
 
 def test_a_missing_package_is_answered_with_the_command_that_installs_it():

@@ -1,5 +1,6 @@
 """Terms say what a step was worth; those that remember can be saved in mid-episode and go on the same."""
 
+import functools
 import json
 from itertools import pairwise
 
@@ -48,6 +49,13 @@ def value(term, before, after):
         (r.clipped(r.delta("x"), -1, 3), 8, 0, -1),
         (r.scaled(r.lost("x"), -2), 8, 5, -6),
         (r.total(r.gained("x"), r.lost("x"), r.per_step(0.25)), 5, 3, 2.25),
+        (r.gained("x") - r.per_step(2), 0, 8, 6),
+        (r.gained("x") / 4, 0, 8, 2),
+        (sum([r.gained("x"), r.per_step(), r.lost("x")]), 0, 8, 9),
+        (r.gained("x") + (lambda before, after: 7), 0, 8, 15),
+        ((lambda before, after: 7) + r.gained("x"), 0, 8, 15),
+        (r.gained("x") - (lambda before, after: 7), 0, 8, 1),
+        (r.total(lambda before, after: 7, lambda before, after: 1), 0, 8, 8),
     ],
 )
 def test_what_a_step_is_worth(term, before, after, expected):
@@ -106,10 +114,28 @@ def as_in_a_file(saved):
     return unpack(words, split(b"".join(blobs), [len(blob) for blob in blobs]))
 
 
-@pytest.mark.parametrize("make", [r.explored, lambda: r.stagnation("x", 0), lambda: r.stagnation("x", 1.5)])
-def test_a_term_that_makes_no_sense_is_refused(make):
-    with pytest.raises(ConfigError):
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (r.explored, "explored() needs the names"),
+        (r.total, "total() needs terms"),
+        (lambda: r.stagnation("x", 0), "steps=0 must be a whole number"),
+        (lambda: r.stagnation("x", 1.5), "steps=1.5 must be a whole number"),
+        (lambda: r.delta("x", wrap=0), "delta: wrap=0 must be a whole number above one"),
+        (lambda: r.flag("x", -1), "flag: bit=-1 must be a whole number from 0 to 63"),
+        (lambda: r.gained("x") * r.gained("y"), "gained_x * the term gained_y must be a number"),
+        (lambda: r.gained("x") * "2", "gained_x * '2' must be a number"),
+        (lambda: r.gained("x") / r.gained("y"), "gained_x / the term gained_y must be a number"),
+        (lambda: r.gained("x") / 0, "cannot be divided by zero"),
+        (lambda: r.gained("x") + 5, "5 is no term"),
+        (lambda: r.weighted({"x": r.gained("x")}, {"x": 1.0}, {"x": "2"}), "weights: x='2' must be a number"),
+        (lambda: r.weighted({"x": r.gained("x")}, {"x": 1.0}, 3), "weights=3 must map names to numbers"),
+    ],
+)
+def test_a_term_that_makes_no_sense_is_refused(make, told):
+    with pytest.raises(ConfigError) as refused:
         make()
+    assert told in str(refused.value)
 
 
 # ---- the terms of an environment ------------------------------------------------------------------------------------
@@ -117,6 +143,10 @@ def test_a_term_that_makes_no_sense_is_refused(make):
 
 def bonus(before, after):
     return 7
+
+
+def times(before, after, factor):
+    return factor * after["x"]
 
 
 class Counter:
@@ -143,6 +173,26 @@ def test_any_function_is_a_term_and_every_term_has_a_name():
     assert tally.names == ["bonus", "term_1", "Counter", "gained_x", "again"]
     assert tally.values({"x": 1}, {"x": 3}) == [7, 1, 1, 2, 2]
     assert tally.fields == {"x"}
+
+
+def test_a_function_with_a_memory_keeps_it_as_a_part_of_a_sum():
+    terms = [r.total(Counter(), bonus, name="both")]
+    tally, other = Tally("rewards", terms), Tally("rewards", terms)
+    assert [tally.values({}, {}) for _ in range(2)] == [[8], [9]]
+    assert other.values({}, {}) == [8], "each has a copy of its own"
+    other.load(tally.save())
+    assert other.values({}, {}) == [10]
+    other.reset()
+    assert other.values({}, {}) == [8]
+
+
+def test_the_advice_for_two_functions_of_one_name_works():
+    one, other = (functools.partial(times, factor=factor) for factor in (2, 3))
+    with pytest.raises(ConfigError, match=r"two terms are called 'partial'.*total\(function, name='...'\)"):
+        Tally("rewards", [one, other])
+    tally = Tally("rewards", [one, r.total(other, name="thrice")])
+    assert tally.names == ["partial", "thrice"]
+    assert tally.values({"x": 1}, {"x": 2}) == [4, 6]
 
 
 def test_two_environments_do_not_share_what_a_term_remembers():
@@ -184,6 +234,8 @@ class HalfTerm:
         ([r.gained("x"), r.gained("x")], "two terms are called 'gained_x'"),
         ([5], "5 is no term"),
         (bonus, "must be a list of terms, not one"),
+        (None, "rewards=None must be a list of terms"),
+        ({1: bonus}, "must be a list of terms"),
         ([HalfTerm()], "not all of reset(), save() and load()"),
     ],
 )

@@ -125,12 +125,18 @@ def test_a_core_may_change_its_layout():
         ({"crop": (-1, 0, 0, 0)}, "from 0 to"),
         ({"stack": 0}, "stack=0 must be a whole number"),
         ({"stack": 1.5}, "stack=1.5 must be"),
+        ({"max_of_two": "no"}, "max_of_two='no' must be True or False"),
+        ({"max_of_two": 1}, "max_of_two=1 must be True or False"),
     ],
 )
 def test_a_screen_that_makes_no_sense_is_refused(words, told):
     with pytest.raises(ConfigError) as refused:
         Screen(**words)
     assert told in str(refused.value)
+
+
+def test_a_screen_of_lists_as_files_have_them_is_the_same_screen():
+    assert {Screen(size=[84, 84], crop=[1, 2, 3, 4])} == {Screen(crop=(1, 2, 3, 4))}
 
 
 def test_a_crop_that_leaves_nothing_is_refused():

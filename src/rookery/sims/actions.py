@@ -17,8 +17,8 @@ DIRECTIONS = (NOOP, "a", "b", "up", "down", "left", "right")
 """What most games on a pad need."""
 
 
-def pad_named(name: str, buttons: Sequence[str] = BUTTONS) -> int:
-    """The pad of ``"right+a"`` or ``"noop"``.
+def pad_named(name: str, buttons: Sequence[str] = BUTTONS, key: str = "actions") -> int:
+    """The pad of ``"right+a"`` or ``"noop"``, for the setting called ``key``.
 
     Raises:
         ConfigError: a button this machine does not have, or one named twice.
@@ -29,9 +29,9 @@ def pad_named(name: str, buttons: Sequence[str] = BUTTONS) -> int:
     for button in held:
         if button not in buttons:
             allowed = ", ".join(map(repr, (NOOP, *buttons)))
-            raise ConfigError(f"actions: {name!r} names {button!r}; allowed: {allowed}, joined by '+'")
+            raise ConfigError(f"{key}: {name!r} names {button!r}; allowed: {allowed}, joined by '+'")
     if len(set(held)) < len(held):
-        raise ConfigError(f"actions: {name!r} names a button twice; allowed: each button once, joined by '+'")
+        raise ConfigError(f"{key}: {name!r} names a button twice; allowed: each button once, joined by '+'")
     return pad_of(*held)
 
 
@@ -39,7 +39,7 @@ class Chosen:
     """One of several named combinations of buttons."""
 
     def __init__(self, names: Sequence[str], buttons: Sequence[str]) -> None:
-        if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
+        if not isinstance(names, tuple | list) or not names or not all(isinstance(name, str) for name in names):
             raise ConfigError(f"actions={names!r} must be a list of names like ('noop', 'right+a'), or 'buttons'")
         self.names = tuple(names)
         self.space = gymnasium.spaces.Discrete(len(self.names))
@@ -47,10 +47,13 @@ class Chosen:
 
     def pad(self, action: Any) -> int:
         """What is held for the action with this number."""
-        if not 0 <= action < len(self._pads):
-            raise UsageError(f"action {action!r} is not one of the {len(self._pads)} actions: {', '.join(self.names)}")
-        pad: int = self._pads[action]
-        return pad
+        try:
+            if 0 <= action < len(self._pads):
+                pad: int = self._pads[action]
+                return pad
+        except (TypeError, ValueError):
+            pass  # no whole number
+        raise UsageError(f"action {action!r} is not one of the {len(self._pads)} actions: {', '.join(self.names)}")
 
 
 class Buttons:
@@ -63,9 +66,12 @@ class Buttons:
 
     def pad(self, action: Any) -> int:
         """What is held where the action has a one."""
-        if len(action) != len(self._bits):
-            raise UsageError(f"action {action!r} must have one number for each button: {', '.join(self.names)}")
-        return sum(bit for bit, held in zip(self._bits, action, strict=True) if held)
+        try:
+            return sum(bit for bit, held in zip(self._bits, action, strict=True) if held)
+        except (TypeError, ValueError):
+            raise UsageError(
+                f"action {action!r} must have one number for each button: {', '.join(self.names)}"
+            ) from None
 
 
 Actions = Chosen | Buttons
@@ -77,4 +83,4 @@ def actions_of(actions: Sequence[str] | Literal["buttons"], buttons: Sequence[st
     Raises:
         ConfigError: no actions, or one that names an unknown button.
     """
-    return Buttons(buttons) if actions == "buttons" else Chosen(actions, buttons)
+    return Buttons(buttons) if isinstance(actions, str) and actions == "buttons" else Chosen(actions, buttons)

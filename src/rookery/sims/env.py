@@ -22,10 +22,11 @@ from rookery.sims.generators import generator_of, generator_state
 from rookery.sims.memory_map import MemoryMap, Ram
 from rookery.sims.observer import Observer, check_names
 from rookery.sims.places import here
-from rookery.sims.screen import Image, Screen, rgb_of
+from rookery.sims.rewards import AnyTerm
+from rookery.sims.screen import AnyScreen, Image, Screen, rgb_of, screen_of
 from rookery.sims.snapshot import Snapshot
 from rookery.sims.starts import Boot, Starts
-from rookery.sims.tally import AnyTerm, Tally
+from rookery.sims.tally import Tally
 
 REWARD = "reward/"
 """Before the name of a term: the info that tells what it gave."""
@@ -42,7 +43,7 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         frame_skip: frames in a step. The buttons are held in all of them, and the last is seen.
         actions: combinations of buttons by name, like ``("noop", "right+a")``; or ``"buttons"``: each on its own.
         sticky: probability that a step holds the buttons of the step before instead.
-        screen: what of the picture is observed; None: nothing.
+        screen: what of the picture is observed: a ``Screen``, or its fields by name; None: nothing.
         memory: the game's variables: a map, a mapping or a file.
         observe: variables that are observed.
         info: variables, and ``reward/NAME`` for terms of ``rewards``, that are told in infos.
@@ -55,6 +56,7 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
 
     Attributes:
         machine: the emulator.
+        starts: the moments at which episodes begin.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         frame_skip: int = 4,
         actions: Sequence[str] | Literal["buttons"] = DIRECTIONS,
         sticky: float = 0.0,
-        screen: Screen | None = Screen(),  # noqa: B008  (it is frozen)
+        screen: AnyScreen = Screen(),  # noqa: B008  (it is frozen)
         memory: MemoryMap | Mapping[str, Any] | str | Path | None = None,
         observe: Sequence[str] = (),
         info: Sequence[str] = (),
@@ -78,6 +80,8 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         boot: Boot = (),
         render_mode: str | None = "rgb_array",
     ) -> None:
+        _check_files(rom, core, state)
+        screen = screen_of(screen)
         _check(frame_skip, sticky, max_steps, screen, render_mode)
         if state and boot:
             raise ConfigError("state and boot: give one of them; a state is where a boot script would lead")
@@ -90,7 +94,7 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         self.machine: Emulator = open_emulator(here(rom), frame_skip=drawn_every, core=core, system=system)
         try:
             self._actions = actions_of(actions, self.machine.buttons)
-            self._starts = Starts(self.machine, states, boot)
+            self.starts = Starts(self.machine, states, boot)
             self._observer = Observer(self.machine, frame_skip, screen, memory_map, observe)
             self._choose_infos(info)
         except BaseException:
@@ -98,12 +102,13 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
             raise
         self.action_space, self.observation_space = self._actions.space, self._observer.space
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": self.machine.frames_per_s / frame_skip}
-        self._settings = self._tell_settings(frame_skip, screen)
+        self._settings = self._tell_settings(frame_skip, screen, observe)
         self._is_begun, self._steps, self._held = False, 0, 0
 
     def _choose_infos(self, info: Sequence[str]) -> None:
         for tally, key in ((self._rewards, "rewards"), (self._ends, "ends"), (self._truncates, "truncates")):
             check_names(key, sorted(tally.fields), self._observer.ram)
+            tally.check(self._observer.ram)
         check_names("info", info, {**self._observer.ram, **{REWARD + name: None for name in self._rewards.names}})
         self._told_fields = [name for name in info if not name.startswith(REWARD)]
         self._told_rewards = [
@@ -118,7 +123,7 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode; ``options={"state": 2}`` chooses the third of several states."""
         super().reset(seed=seed)
-        self.machine.load(self._starts.choose(self.np_random, (options or {}).get("state")))
+        self.machine.load(self.starts.choose(self.np_random, (options or {}).get("state")))
         self._observer.begin()
         for tally in (self._rewards, self._ends, self._truncates):
             tally.reset()
@@ -192,7 +197,7 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
                 "the snapshot holds a machine but no environment; use it as state=, to begin episodes"
             )
         theirs = wrapper.get("settings")
-        if not isinstance(theirs, dict) or not self._observer.fits(wrapper.get("stack")):
+        if not isinstance(theirs, dict):
             raise CheckpointError("the snapshot's environment makes no sense; save it again")
         for key, value in self._settings.items():
             if theirs.get(key) != value:
@@ -200,6 +205,8 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
                     f"the snapshot was saved by an environment with {key}={theirs.get(key)!r}, this one has {value!r}; "
                     "make it with the same settings"
                 )
+        if not self._observer.fits(wrapper.get("stack")):
+            raise CheckpointError("the snapshot's environment makes no sense; save it again")
 
     def _take(self, snapshot: Snapshot) -> None:
         wrapper = snapshot.wrapper
@@ -213,7 +220,7 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         self._steps, self._held = int(wrapper["steps"]), int(wrapper["held"])
         self._is_begun = bool(wrapper["is_begun"])
 
-    def _tell_settings(self, frame_skip: int, screen: Screen | None) -> dict[str, Any]:
+    def _tell_settings(self, frame_skip: int, screen: Screen | None, observe: Sequence[str]) -> dict[str, Any]:
         """What must be the same where a state is loaded, as it comes back from a file."""
         return {
             "frame_skip": frame_skip,
@@ -221,10 +228,26 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
             "sticky": self._sticky,
             "max_steps": self._max_steps,
             "screen": screen and {key: _listed(value) for key, value in dataclasses.asdict(screen).items()},
+            "observe": list(observe),
+            "memory": list(self._observer.ram),
             "rewards": self._rewards.names,
             "ends": self._ends.names,
             "truncates": self._truncates.names,
         }
+
+
+def check_own(game: str, settings: Mapping[str, Any], own: Sequence[str]) -> None:
+    """Refuse settings of an environment that a game decides itself.
+
+    Raises:
+        ConfigError: naming the setting.
+    """
+    for key in own:
+        if key in settings:
+            raise ConfigError(
+                f"{key}={settings[key]!r}: {game} has its own ({', '.join(own)}); make an EmulatorEnv of the ROM to "
+                "choose all of it"
+            )
 
 
 def _map_of(memory: MemoryMap | Mapping[str, Any] | str | Path | None) -> MemoryMap | None:
@@ -237,13 +260,21 @@ def _listed(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
+def _check_files(rom: Any, core: Any, state: Any) -> None:
+    if not isinstance(rom, str | Path):
+        raise ConfigError(f"rom={rom!r} must be the name of a file")
+    if not isinstance(core, str | Path | None):
+        raise ConfigError(f"core={core!r} must be the name or the file of an emulator, or None for the best found")
+    states = state if isinstance(state, tuple | list) else () if state is None else (state,)
+    if not all(isinstance(one, str | Path) for one in states):
+        raise ConfigError(f"state={state!r} must be the name of a file, or a list of them")
+
+
 def _check(
     frame_skip: int, sticky: float, max_steps: int | None, screen: Screen | None, render_mode: str | None
 ) -> None:
     if type(frame_skip) is not int or not 1 <= frame_skip <= 1000:
         raise ConfigError(f"frame_skip={frame_skip!r} must be a whole number from 1 to 1000")
-    if screen is not None and not isinstance(screen, Screen):
-        raise ConfigError(f"screen={screen!r} must be a Screen(...) or None")
     if screen is not None and screen.max_of_two and frame_skip < 2:
         raise ConfigError("screen: max_of_two needs two frames in a step: frame_skip of at least 2")
     if isinstance(sticky, bool) or not isinstance(sticky, int | float | np.floating) or not 0 <= sticky < 1:

@@ -33,6 +33,7 @@ def _as_bool(value: Any) -> Any:
 
 
 def _count_bits(value: Any) -> int:
+    """Of an array or a number that is not negative; ``ram`` gives numbers as their bytes say."""
     return int.from_bytes(value.tobytes(), "little").bit_count() if isinstance(value, np.ndarray) else value.bit_count()
 
 
@@ -189,7 +190,13 @@ class MemoryMap:
     def _from(cls, words: Any, where: str) -> MemoryMap:
         if not isinstance(words, Mapping) or not words:
             raise ConfigError(f"{where}: must map names to fields, like {{'hp': {{'address': 0x2000010}}}}")
-        fields = {str(name): _field(word, f"{where}: {name}") for name, word in words.items()}
+        for name in words:
+            if not isinstance(name, str):
+                raise ConfigError(
+                    f"{where}: {name!r} is no name for a field; allowed: texts. YAML reads on, off, yes, no and "
+                    "numbers as something else: put the name in quotes"
+                )
+        fields = {name: _field(word, f"{where}: {name}") for name, word in words.items()}
         try:
             return cls(fields)
         except ConfigError as error:
@@ -235,7 +242,9 @@ def _parsed(path: Path) -> Any:
         raise ConfigError(f"{path}: the memory map cannot be read: {error}") from None
     if path.suffix == ".json":
         try:
-            return json.loads(text)
+            return json.loads(text, object_pairs_hook=_once)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
         except (ValueError, RecursionError) as error:
             raise ConfigError(f"{path}: not JSON: {error}") from None
     if path.suffix in (".yaml", ".yml"):
@@ -249,9 +258,31 @@ def _yaml(text: str, path: Path) -> Any:
     except ImportError:
         raise ConfigError(f"{path}: reading YAML needs PyYAML: pip install 'rookery[emulators]'") from None
     try:
+        for mapping in _outer_mappings(yaml.compose(text, yaml.SafeLoader)):
+            _once([(key.value, None) for key, _ in mapping if key.id == "scalar"])
         return yaml.safe_load(text)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+
+
+def _outer_mappings(root: Any) -> Iterator[list[Any]]:
+    """The pairs of a YAML document and of what it maps to: deeper mappings are no fields, and refused as such."""
+    if root is not None and root.id == "mapping":
+        for node in (root, *(value for _, value in root.value)):
+            if node.id == "mapping":
+                yield node.value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Pairs as a mapping. Both readers would let the last of two equal keys win."""
+    words = dict(pairs)
+    if len(words) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ConfigError(f"{twice!r} is there twice; give it once")
+    return words
 
 
 def _shape(value: Any) -> tuple[int, ...]:

@@ -21,7 +21,8 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -29,7 +30,8 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from rookery.errors import ClosedError, ConfigError, EmulatorError
+from rookery.errors import ClosedError, ConfigError, EmulatorError, UsageError
+from rookery.sims.places import here
 
 INSTALL = "pip install nes-py (it needs g++)"
 BUTTONS = ("a", "b", "select", "start", "up", "down", "left", "right")
@@ -62,20 +64,21 @@ class NesPyEnv(gymnasium.Env[Screen, Any]):
             game: an id like ``SuperMarioBros-1-1-v0``, a class as ``"module:name"``, or a callable that builds one.
             actions: combinations of buttons like ``"right+a"`` or ``"noop"``; None: the game's own actions.
             frame_skip: steps of the game for one of this environment; rewards are summed, and an end ends it.
-            render_mode: ``rgb_array``.
+            render_mode: ``rgb_array`` or None.
             max_skipped_frames: frames the game may run by itself within one reset or step.
-            **kwargs: for the game's class, like ``rom_path`` of ``NESEnv``.
+            **kwargs: for the game's class, like ``rom_path`` of ``NESEnv``: relative to where the program was started.
         """
-        repair(max_skipped_frames)
-        if frame_skip < 1:
-            raise ConfigError(f"frame_skip={frame_skip!r} must be 1 or more")
+        _check(actions, frame_skip, render_mode, max_skipped_frames)
+        repair()
         self._bits = None if actions is None else [_bits_of(action) for action in actions]
-        self._game: Any = _builder(game)(**kwargs)
+        if kwargs.get("rom_path") is not None:
+            kwargs["rom_path"] = _rom_file(kwargs["rom_path"])
+        self._game: Any = _built(_builder(game), kwargs, max_skipped_frames)
         self._frame_skip = frame_skip
         self.render_mode = render_mode
         self.observation_space = _modern(self._game.observation_space)
         choices = int(self._game.action_space.n) if self._bits is None else len(self._bits)
-        self.action_space = gymnasium.spaces.Discrete(choices)
+        self.action_space: gymnasium.spaces.Discrete[Any] = gymnasium.spaces.Discrete(choices)
 
     @property
     def ram(self) -> npt.NDArray[np.uint8]:
@@ -95,6 +98,8 @@ class NesPyEnv(gymnasium.Env[Screen, Any]):
     def step(self, action: Any) -> tuple[Screen, float, bool, bool, dict[str, Any]]:
         """Hold the buttons of an action for ``frame_skip`` steps of the game."""
         game, total = self._open(), 0.0
+        if not self.action_space.contains(action):
+            raise UsageError(f"action {action!r} must be a whole number from 0 to {self.action_space.n - 1}")
         button_bits = int(action) if self._bits is None else self._bits[int(action)]
         for _ in range(self._frame_skip):
             screen, reward, *flags, info = game.step(button_bits)
@@ -105,7 +110,7 @@ class NesPyEnv(gymnasium.Env[Screen, Any]):
 
     def render(self) -> Any:
         """The screen."""
-        return np.array(self._open().unwrapped.screen)
+        return None if self.render_mode is None else np.array(self._open().unwrapped.screen)
 
     def close(self) -> None:
         """Let go of the game. What its memory and picture pointed to is gone, so they go with it."""
@@ -135,19 +140,16 @@ class RamView(np.ndarray[Any, np.dtype[np.uint8]]):
         return iter(self.tolist())
 
 
-def repair(max_skipped_frames: int = MAX_SKIPPED_FRAMES) -> None:
+def repair() -> None:
     """Import ``nes_py`` and repair it; harmless when repeated.
 
     Raises:
         EmulatorError: it is not installed.
     """
-    if max_skipped_frames < 1:
-        raise ConfigError(f"max_skipped_frames={max_skipped_frames!r} must be 1 or more")
     env_class, rom_class = _classes()
-    env_class.max_skipped_frames = max_skipped_frames
     if getattr(env_class, "is_repaired", False):
         return
-    env_class.is_repaired = True
+    env_class.is_repaired, env_class.max_skipped_frames = True, MAX_SKIPPED_FRAMES
     rom_class.header = property(lambda self: self.raw_data[:16].astype(int))
     ram_buffer = env_class._ram_buffer
     env_class._ram_buffer = lambda self: ram_buffer(self).view(RamView)
@@ -199,12 +201,41 @@ def _endless(env: Any, loop: FrameType) -> str:
     )
 
 
+def _built(build: Callable[..., Any], kwargs: Mapping[str, Any], max_skipped_frames: int) -> Any:
+    """A game with a bound of its own. While it is built there is nobody yet to have it, so the class does."""
+    env_class, _ = _classes()
+    env_class.max_skipped_frames = max_skipped_frames
+    try:
+        game = build(**kwargs)
+    finally:
+        env_class.max_skipped_frames = MAX_SKIPPED_FRAMES
+    vars(game.unwrapped).setdefault("max_skipped_frames", max_skipped_frames)
+    return game
+
+
+def _check(actions: Any, frame_skip: Any, render_mode: Any, max_skipped_frames: Any) -> None:
+    for key, value in (("frame_skip", frame_skip), ("max_skipped_frames", max_skipped_frames)):
+        if type(value) is not int or value < 1:
+            raise ConfigError(f"{key}={value!r} must be a whole number of 1 or more")
+    is_list = isinstance(actions, tuple | list) and actions and all(isinstance(action, str) for action in actions)
+    if actions is not None and not is_list:
+        raise ConfigError(f"actions={actions!r} must be a list of names like ('noop', 'right+a'), or None")
+    if render_mode not in (None, "rgb_array"):
+        raise ConfigError(f"render_mode={render_mode!r} is not known; allowed: 'rgb_array', None")
+
+
+def _rom_file(rom_path: Any) -> str:
+    if not isinstance(rom_path, str | Path):
+        raise ConfigError(f"rom_path={rom_path!r} must be the name of a file")
+    return str(here(rom_path))
+
+
 def _bits_of(action: str) -> int:
     """The emulator's number for a combination of buttons."""
     names = [] if action.lower() == "noop" else action.lower().split("+")
     unknown = [name for name in names if name not in BUTTONS]
     if unknown:
-        raise ConfigError(f"action {action!r}: no button {unknown[0]!r}; allowed: noop, {', '.join(BUTTONS)}")
+        raise ConfigError(f"actions: {action!r}: no button {unknown[0]!r}; allowed: noop, {', '.join(BUTTONS)}")
     return sum(1 << BUTTONS.index(name) for name in set(names))
 
 

@@ -41,6 +41,11 @@ class Observer:
         self._flickers = screen is not None and screen.max_of_two  # then the machine's own step is one frame
         self.ram = self._read()
         check_names("observe", observe, self.ram)
+        if self._projector is not None and SCREEN in observe:
+            raise ConfigError(
+                f"observe: {SCREEN!r} is what the picture is called in an observation; give the field another name, or "
+                "observe no picture: screen=None"
+            )
         self._spaces: dict[str, gymnasium.Space[Any]] = {name: self._space(name) for name in observe}
         if self._projector is None and not self._spaces:
             raise ConfigError("nothing is observed: give a screen, or a memory map and names to observe")
@@ -109,8 +114,10 @@ def check_names(key: str, names: Sequence[str], known: Mapping[str, Any]) -> Non
     """Refuse names that no field has."""
     if isinstance(names, str):
         raise ConfigError(f"{key}={names!r} must be a list of names, not one string")
+    if not isinstance(names, tuple | list):
+        raise ConfigError(f"{key}={names!r} must be a list of names; () for none")
     for name in names:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise ConfigError(
                 f"{key}: there is no {name!r}; allowed: {', '.join(known) or 'nothing without a memory map'}"
             )

@@ -146,6 +146,9 @@ def _transformed(field: Field, get: Get) -> Get:
     if field.transform is None:
         return get
     function = field.transform if callable(field.transform) else TRANSFORMS[field.transform]
+    if field.transform == "bits" and field.kind.startswith("i") and not field.dims:
+        bits = (1 << 8 * field.size) - 1  # a negative number has the bits of its bytes, not those of its size
+        return lambda: function(get() & bits)
     return lambda: function(get())
 
 

@@ -1,16 +1,18 @@
 """Rewards and ends as small terms of what memory held before and after a step. Terms add up and nest.
 
-A term is a function ``(before, after) -> number``; any function of yours will do. Those here have a name, may be scaled
-(``0.1 * gained("score")``), negated, added and clipped, and the ones with a memory of their own give it to snapshots.
-As an end a term counts if it is not zero.
+A term is a function ``(before, after) -> number``; any function of yours will do, also as a part of a sum. Those here
+have a name, may be scaled (``0.1 * gained("score")``), negated, added, subtracted and clipped, and the ones with a
+memory of their own give it to snapshots. As an end a term counts if it is not zero.
 """
 
 from __future__ import annotations
 
 import abc
+import math
+import numbers
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,6 +20,10 @@ from rookery.errors import ConfigError
 from rookery.sims.memory_map import Ram
 
 Value = float | bool
+AnyTerm = Callable[[Ram, Ram], Any]
+
+_MEMORY = ("reset", "save", "load")
+_MOST_BITS = 64
 
 
 class Term(abc.ABC):
@@ -45,6 +51,13 @@ class Term(abc.ABC):
     def load(self, saved: Any) -> None:  # noqa: B027 (the same)
         """Remember what was saved."""
 
+    def check(self, ram: Ram) -> None:  # noqa: B027 (the same)
+        """Refuse fields that the term cannot be of, by a first look at them.
+
+        Raises:
+            ConfigError: naming term and field.
+        """
+
     def named(self, name: str) -> Term:
         """The same term by another name."""
         return _Made(name, (self,), lambda values: values[0])
@@ -54,15 +67,29 @@ class Term(abc.ABC):
         return _Made(self.name, (self,), lambda values: min(max(values[0], low), high))
 
     def __mul__(self, factor: float) -> Term:
+        _check_number(f"{self.name} * ", factor)
         return _Made(self.name, (self,), lambda values: values[0] * factor)
 
     __rmul__ = __mul__
 
+    def __truediv__(self, divisor: float) -> Term:
+        _check_number(f"{self.name} / ", divisor)
+        if not divisor:
+            raise ConfigError(f"{self.name} / {divisor!r}: a term cannot be divided by zero")
+        return _Made(self.name, (self,), lambda values: values[0] / divisor)
+
     def __neg__(self) -> Term:
         return self * -1.0
 
-    def __add__(self, other: Term) -> Term:
+    def __add__(self, other: AnyTerm) -> Term:
         return total(self, other)
+
+    def __radd__(self, other: AnyTerm | Literal[0]) -> Term:
+        return self if isinstance(other, int) and not other else total(other, self)
+
+    def __sub__(self, other: AnyTerm) -> Term:
+        taken = term_of(other)
+        return total(self, -taken, name=f"{self.name}-{taken.name}")
 
 
 class _Made(Term):
@@ -88,6 +115,10 @@ class _Made(Term):
             if one is not None:
                 part.load(one)
 
+    def check(self, ram: Ram) -> None:
+        for part in self._parts:
+            part.check(ram)
+
 
 class _Function(Term):
     """A function without memory."""
@@ -100,26 +131,88 @@ class _Function(Term):
         return self._function(before, after)
 
 
+class _OfNumber(_Function):
+    """A function of one field that is one number."""
+
+    def check(self, ram: Ram) -> None:
+        _check_fields(self, ram)
+
+
+class _Remembering(_Function):
+    """A function of the user's, with a memory."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(name_of(function, "lambda"), function, getattr(function, "fields", ()))
+        self.reset, self.save, self.load = function.reset, function.save, function.load  # type: ignore[method-assign]
+
+
+def term_of(function: AnyTerm) -> Term:
+    """Any function of two moments as a term.
+
+    Raises:
+        ConfigError: not a function, or one with half a memory.
+    """
+    if isinstance(function, Term):
+        return function
+    if not callable(function):
+        raise ConfigError(f"{function!r} is no term; allowed: functions of (before, after), see sims.rewards")
+    return _Remembering(function) if remembers(function) else _Function(name_of(function, "lambda"), function)
+
+
+def name_of(term: AnyTerm, unnamed: str) -> str:
+    """What a term or any function is called; ``unnamed`` for a lambda."""
+    name = getattr(term, "name", None) or getattr(term, "__name__", type(term).__name__)
+    return unnamed if name == "<lambda>" else str(name)
+
+
+def remembers(term: AnyTerm) -> bool:
+    """Whether it has a memory of its own.
+
+    Raises:
+        ConfigError: only a part of what that takes.
+    """
+    offered = [name for name in _MEMORY if callable(getattr(term, name, None))]
+    if offered and len(offered) < len(_MEMORY):
+        raise ConfigError(f"term {term!r} has {offered[0]}() but not all of reset(), save() and load()")
+    return bool(offered)
+
+
+def _check_number(before: str, value: Any) -> None:
+    if not isinstance(value, numbers.Real) or not math.isfinite(value):
+        shown = f"the term {value.name}" if isinstance(value, Term) else repr(value)
+        raise ConfigError(f"{before}{shown} must be a number")
+
+
+def _check_fields(term: Term, ram: Ram, *, whole: bool = False) -> None:
+    for field in term.fields:
+        if shape := np.shape(ram[field]):
+            raise ConfigError(f"{term.name}: {field!r} is an array of shape {shape}; allowed: a field of one number")
+        if whole and isinstance(ram[field], float | np.floating):
+            raise ConfigError(f"{term.name}: {field!r} is {ram[field]!r}; allowed: a field of whole numbers")
+
+
 # ---- of one field ---------------------------------------------------------------------------------------------------
 
 
 def delta(field: str, wrap: int | None = None) -> Term:
     """How much the field has grown; ``wrap``: it begins again at zero there, as a byte does at 256."""
     if wrap is None:
-        return _Function(f"delta_{field}", lambda before, after: after[field] - before[field], [field])
+        return _OfNumber(f"delta_{field}", lambda before, after: after[field] - before[field], [field])
+    if type(wrap) is not int or wrap < 2:
+        raise ConfigError(f"delta: wrap={wrap!r} must be a whole number above one, or None")
     half = wrap // 2
     turn = lambda before, after: (after[field] - before[field] + half) % wrap - half  # noqa: E731
-    return _Function(f"delta_{field}", turn, [field])
+    return _OfNumber(f"delta_{field}", turn, [field])
 
 
 def gained(field: str) -> Term:
     """How much the field has grown, zero if it has shrunk."""
-    return _Function(f"gained_{field}", lambda before, after: max(after[field] - before[field], 0), [field])
+    return _OfNumber(f"gained_{field}", lambda before, after: max(after[field] - before[field], 0), [field])
 
 
 def lost(field: str) -> Term:
     """How much the field has shrunk, zero if it has grown."""
-    return _Function(f"lost_{field}", lambda before, after: max(before[field] - after[field], 0), [field])
+    return _OfNumber(f"lost_{field}", lambda before, after: max(before[field] - after[field], 0), [field])
 
 
 def changed(field: str) -> Term:
@@ -129,19 +222,21 @@ def changed(field: str) -> Term:
 
 def reached(field: str, value: float) -> Term:
     """One in the step that takes the field from below ``value`` to it or beyond."""
-    return _Function(f"reached_{field}", lambda before, after: before[field] < value <= after[field], [field])
+    return _OfNumber(f"reached_{field}", lambda before, after: before[field] < value <= after[field], [field])
 
 
 def equals(field: str, *values: int) -> Term:
     """One as long as the field has one of these values."""
-    return _Function(f"equals_{field}", lambda before, after: after[field] in values, [field])
+    return _OfNumber(f"equals_{field}", lambda before, after: after[field] in values, [field])
 
 
 def flag(field: str, bit: int | None = None) -> Term:
     """One in the step that sets the field, or one bit of it, which was zero before."""
+    if bit is not None and (type(bit) is not int or not 0 <= bit < _MOST_BITS):
+        raise ConfigError(f"flag: bit={bit!r} must be a whole number from 0 to {_MOST_BITS - 1}, or None")
     mask = -1 if bit is None else 1 << bit
     name = f"flag_{field}" if bit is None else f"flag_{field}_{bit}"
-    return _Function(name, lambda before, after: bool(after[field] & mask) and not before[field] & mask, [field])
+    return _OfNumber(name, lambda before, after: bool(after[field] & mask) and not before[field] & mask, [field])
 
 
 # ---- of all or none -------------------------------------------------------------------------------------------------
@@ -166,17 +261,24 @@ def weighted(terms: Mapping[str, Term], weights: Mapping[str, float], others: Ma
     """Every term times its weight, by its name; ``others`` replace some weights, and 0 leaves a term out.
 
     Raises:
-        ConfigError: a weight for something that is no term.
+        ConfigError: a weight for something that is no term, or that is no number.
     """
+    if others is not None and not isinstance(others, Mapping):
+        raise ConfigError(f"weights={others!r} must map names to numbers; allowed: {', '.join(weights)}")
     chosen = {**weights, **(others or {})}
     if unknown := sorted(set(chosen) - set(weights)):
         raise ConfigError(f"weights: there is no {unknown[0]!r}; allowed: {', '.join(weights)}")
+    for name, weight in chosen.items():
+        _check_number(f"weights: {name}=", weight)
     return [(weight * terms[name]).named(name) for name, weight in chosen.items() if weight]
 
 
-def total(*terms: Term, name: str | None = None) -> Term:
-    """Several terms as one."""
-    return _Made(name or "+".join(term.name for term in terms), terms, sum)
+def total(*terms: AnyTerm, name: str | None = None) -> Term:
+    """Several terms as one, or one function by another name."""
+    if not terms:
+        raise ConfigError("total() needs terms to add up")
+    parts = [term_of(term) for term in terms]
+    return _Made(name or "+".join(part.name for part in parts), parts, sum)
 
 
 # ---- with a memory of their own -------------------------------------------------------------------------------------
@@ -197,6 +299,10 @@ class explored(Term):
         if not self._seen:
             self._note(before)
         return self._note(after)
+
+    def check(self, ram: Ram) -> None:
+        """Places are made of whole numbers."""
+        _check_fields(self, ram, whole=True)
 
     def _note(self, ram: Ram) -> bool:
         place = tuple([ram[field] for field in self.fields])
@@ -235,6 +341,10 @@ class progress(Term):
         self._best = max(best, after[field])
         return self._best - best
 
+    def check(self, ram: Ram) -> None:
+        """The best of numbers only."""
+        _check_fields(self, ram)
+
     def reset(self) -> None:
         """There is no best."""
         self._best = None
@@ -266,6 +376,10 @@ class stagnation(Term):
         self._waited = 0 if after[field] > best else self._waited + 1
         self._best = max(best, after[field])
         return self._waited >= self._steps
+
+    def check(self, ram: Ram) -> None:
+        """The best of numbers only."""
+        _check_fields(self, ram)
 
     def reset(self) -> None:
         """There is no best, and no time has passed."""

@@ -6,9 +6,10 @@ training is what it sees everywhere; where OpenCV is missing and needed, that is
 
 from __future__ import annotations
 
+import difflib
 import importlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal
 
@@ -53,6 +54,33 @@ class Screen:
         if self.crop is not None:
             _numbers("crop", self.crop, 4, least=0)
         _numbers("stack", (self.stack,), 1, least=1)
+        if type(self.max_of_two) is not bool:
+            raise ConfigError(f"screen: max_of_two={self.max_of_two!r} must be True or False")
+        for key in ("size", "crop"):  # lists come from files and command lines
+            object.__setattr__(self, key, getattr(self, key) and tuple(getattr(self, key)))
+
+
+AnyScreen = Screen | Mapping[str, Any] | None
+"""A screen, or its fields by name as they come from a file or a command line; None: nothing is observed."""
+
+
+def screen_of(screen: AnyScreen) -> Screen | None:
+    """The screen of its fields by name; what is not named is as it is by default.
+
+    Raises:
+        ConfigError: a field that does not exist or makes no sense.
+    """
+    if screen is None or isinstance(screen, Screen):
+        return screen
+    if not isinstance(screen, Mapping):
+        raise ConfigError(f"screen={screen!r} must be a Screen(...), a mapping like {{'stack': 4}}, or None")
+    known = [field.name for field in fields(Screen)]
+    for key in screen:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"allowed: {', '.join(known)}"
+            raise ConfigError(f"screen: no key {key!r}; {hint}")
+    return Screen(**screen)
 
 
 class Projector:

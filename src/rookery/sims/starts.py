@@ -45,6 +45,10 @@ class Starts:
         self._is_proven = False
         machine.load(self._states[0])
 
+    def moments(self) -> list[tuple[str, MachineState]]:
+        """All of them, with the names of their files."""
+        return list(zip(self._names, self._states, strict=True))
+
     def choose(self, rng: np.random.Generator, wanted: Any) -> MachineState:
         """The one with the number ``wanted``, or any one. Draws nothing where there is no choice.
 
@@ -61,7 +65,7 @@ class Starts:
     def _prove(self) -> None:
         if self._is_proven:
             return
-        for name, state in zip(self._names, self._states, strict=True):
+        for name, state in self.moments():
             verify(self._machine, state, name)
         self._is_proven = True
 
@@ -78,7 +82,7 @@ def booted(machine: Emulator, boot: Boot) -> MachineState:
         name, frames = part
         if type(frames) is not int or not 0 < frames <= _MOST_FRAMES:
             raise ConfigError(f"boot: {part!r} must last 1 to {_MOST_FRAMES:,} frames")
-        machine.advance(frames, pad_named(name, machine.buttons))
+        machine.advance(frames, pad_named(name, machine.buttons, "boot"))
     return machine.save()
 
 

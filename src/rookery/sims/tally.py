@@ -7,44 +7,53 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from rookery.errors import CheckpointError, ConfigError
 from rookery.sims.memory_map import Ram
+from rookery.sims.rewards import AnyTerm, Term, name_of, remembers
 
-AnyTerm = Callable[[Ram, Ram], Any]
-_MEMORY = ("reset", "save", "load")
+_FIXED = frozenset((bytes, str, bool, int, float, type(None)))
 
 
 class Tally:
     """Some terms, in order."""
 
     def __init__(self, key: str, terms: Sequence[AnyTerm]) -> None:
-        if callable(terms):
-            raise ConfigError(f"{key} must be a list of terms, not one")
-        for term in terms:
-            if not callable(term):
-                raise ConfigError(
-                    f"{key}: {term!r} is no term; allowed: functions of (before, after), see sims.rewards"
-                )
+        _check(key, terms)
+        self._key = key
         try:
             self._terms = [copy.deepcopy(term) for term in terms]
         except Exception as error:
             raise ConfigError(f"{key}: a term cannot be copied for this slot: {error}") from error
-        self.names = [_name(term, number) for number, term in enumerate(self._terms)]
-        self._with_memory = {name: term for name, term in zip(self.names, self._terms, strict=True) if _remembers(term)}
+        self.names = [name_of(term, f"term_{number}") for number, term in enumerate(self._terms)]
+        self._with_memory = {name: term for name, term in zip(self.names, self._terms, strict=True) if remembers(term)}
         self._refuse_twins(key)
 
     def _refuse_twins(self, key: str) -> None:
         twins = [name for name, count in Counter(self.names).items() if count > 1]
         if twins:
-            raise ConfigError(f"{key}: two terms are called {twins[0]!r}; give one another name: term.named('...')")
+            raise ConfigError(
+                f"{key}: two terms are called {twins[0]!r}; give one another name: term.named('...'), or of a function "
+                "total(function, name='...') of rookery.sims.rewards"
+            )
 
     @property
     def fields(self) -> set[str]:
         """Names of the fields that the terms say they read."""
         return {name for term in self._terms for name in getattr(term, "fields", ())}
+
+    def check(self, ram: Ram) -> None:
+        """Refuse terms of fields that they cannot be of, by a first look at memory."""
+        for term in self._terms:
+            if isinstance(term, Term):
+                try:
+                    term.check(ram)
+                except ConfigError as error:
+                    raise ConfigError(f"{self._key}: {error}") from None
 
     def values(self, before: Ram, after: Ram) -> list[Any]:
         """What every term says of this step."""
@@ -60,28 +69,38 @@ class Tally:
             term.reset()  # type: ignore[attr-defined]
 
     def save(self) -> dict[str, Any]:
-        """What the terms remember, by name."""
-        return {name: term.save() for name, term in self._with_memory.items()}  # type: ignore[attr-defined]
+        """What the terms remember, by name: it stays as it is while they go on."""
+        return {name: _own(term.save()) for name, term in self._with_memory.items()}  # type: ignore[attr-defined]
 
     def load(self, saved: Mapping[str, Any]) -> None:
         """Remember this."""
         if set(saved) != set(self._with_memory):
             raise CheckpointError(f"the snapshot has terms {_list(saved)}, this environment {_list(self._with_memory)}")
         for name, term in self._with_memory.items():
+            term.reset()  # type: ignore[attr-defined]
             if saved[name] is not None:
                 term.load(saved[name])  # type: ignore[attr-defined]
 
 
-def _remembers(term: AnyTerm) -> bool:
-    offered = [name for name in _MEMORY if callable(getattr(term, name, None))]
-    if offered and len(offered) < len(_MEMORY):
-        raise ConfigError(f"term {term!r} has {offered[0]}() but not all of reset(), save() and load()")
-    return bool(offered)
+def _check(key: str, terms: Sequence[AnyTerm]) -> None:
+    if callable(terms):
+        raise ConfigError(f"{key} must be a list of terms, not one")
+    if not isinstance(terms, tuple | list):
+        raise ConfigError(f"{key}={terms!r} must be a list of terms; () for none")
+    for term in terms:
+        if not callable(term):
+            raise ConfigError(f"{key}: {term!r} is no term; allowed: functions of (before, after), see sims.rewards")
 
 
-def _name(term: AnyTerm, number: int) -> str:
-    name = getattr(term, "name", None) or getattr(term, "__name__", type(term).__name__)
-    return f"term_{number}" if name == "<lambda>" else str(name)
+def _own(saved: Any) -> Any:
+    """The same in lists, dicts and arrays of its own. Looks at types first: most of it never changes."""
+    if type(saved) in _FIXED:
+        return saved
+    if isinstance(saved, dict):
+        return {key: value if type(value) in _FIXED else _own(value) for key, value in saved.items()}
+    if isinstance(saved, list | tuple):
+        return [value if type(value) in _FIXED else _own(value) for value in saved]
+    return saved.copy() if isinstance(saved, np.ndarray) else saved
 
 
 def _list(names: Iterable[str]) -> str:

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rookery.sims.env import EmulatorEnv
+from rookery.sims.env import EmulatorEnv, check_own
 from rookery.sims.games.emerald_memory import FLAG_BYTES, MEMORY, LastGood
 from rookery.sims.games.revisions import Edition, checked_rom
 from rookery.sims.memory_map import Ram
 from rookery.sims.rewards import Term, explored, flag, progress, weighted
-from rookery.sims.screen import Screen
+from rookery.sims.screen import AnyScreen, Screen
 
 EDITION = Edition(
     title="Pokemon Emerald",
@@ -45,6 +45,9 @@ WEIGHTS: Mapping[str, float] = {
 happens for the first time, a beaten trainer, a whole party healed, the end of the game. A level is thus worth 25 paces
 where nobody has been, and a badge 250."""
 
+OWN = ("system", "memory", "rewards", "ends")
+"""Settings of an environment that the game decides."""
+
 INFO = ("map_group", "map_number", "x", "y", "badge_count", "party_count", "level_sum", "money", "in_battle", "settled")
 
 
@@ -56,7 +59,7 @@ def make(
     observe: Sequence[str] = (),
     max_steps: int | None = 20_000,
     frame_skip: int = 12,
-    screen: Screen | None = Screen(stack=3),  # noqa: B008  (it is frozen)
+    screen: AnyScreen = Screen(stack=3),  # noqa: B008  (it is frozen)
     any_revision: bool = False,
     core: str | None = None,
     **settings: Any,
@@ -73,8 +76,12 @@ def make(
         screen: what of the picture is observed.
         any_revision: accept another revision of the game with a warning.
         core: the emulator.
-        settings: anything else that ``EmulatorEnv`` takes.
+        settings: anything else that ``EmulatorEnv`` takes, but not what is in ``OWN``.
+
+    Raises:
+        ConfigError: no ROM, another revision, or a setting that makes no sense.
     """
+    check_own(EDITION.id, settings, OWN)
     return EmulatorEnv(
         checked_rom(rom, EDITION, any_revision=any_revision),
         core=core,
@@ -121,6 +128,10 @@ class Known(Term):
     def __call__(self, before: Ram, after: Ram) -> float:
         """What the term says, if it can know."""
         return float(self._term(before, after)) if before["known"] else 0.0
+
+    def check(self, ram: Ram) -> None:
+        """What the term says."""
+        self._term.check(ram)
 
     def reset(self) -> None:
         """An episode begins."""

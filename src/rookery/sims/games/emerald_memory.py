@@ -208,7 +208,7 @@ class LastGood(Term):
 
     def save(self) -> dict[str, dict[str, Any]]:
         """What was last good."""
-        return self._good
+        return {part: dict(values) for part, values in self._good.items()}
 
     def load(self, saved: dict[str, dict[str, Any]]) -> None:
         """This was last good."""

@@ -15,7 +15,7 @@ from rookery.sims.env import EmulatorEnv
 from rookery.sims.games.embedded import check_choices, embedded
 from rookery.sims.memory_map import Field, MemoryMap, Ram
 from rookery.sims.rewards import equals, gained, lost, progress
-from rookery.sims.screen import Screen
+from rookery.sims.screen import AnyScreen, screen_of
 
 Goal = Literal["lighthouse", "coast"]
 
@@ -81,7 +81,7 @@ def make(
     core: str | None = None,
     state: str | Path | Sequence[str | Path] | None = None,
     frame_skip: int = 4,
-    screen: Screen | None = None,
+    screen: AnyScreen = None,
     sticky: float = 0.0,
     max_steps: int | None = None,
     render_mode: str | None = "rgb_array",
@@ -94,7 +94,7 @@ def make(
         core: an emulator's name or file; by default the best that is found.
         state: where episodes begin; by default at the beginning of the first night.
         frame_skip: frames of a step.
-        screen: how the picture is observed; by default gray, 84 x 84.
+        screen: how the picture is observed: a ``Screen``, or its fields by name; by default gray, 84 x 84.
         sticky: probability that a step holds the buttons of the step before instead.
         max_steps: length of an episode; by default one that fits the goal.
         render_mode: ``"rgb_array"`` or None.
@@ -103,14 +103,14 @@ def make(
         ConfigError: there is no such goal or way to observe.
     """
     check_choices(goal, SUCCESS, observe)
-    ends = [equals("success", 1).named("success"), equals("mode", MODES.index("over")).named("over")]
+    ends = [equals("success", 1).named(goal), equals("mode", MODES.index("over")).named("over")]
     if goal == "lighthouse":
         ends.append(equals("mode", MODES.index("dying")).named("dying"))
     return embedded(
         "rookery/Lantern-v0",
         observe=observe,
         observed=OBSERVED,
-        screen=screen,
+        screen=screen_of(screen),
         core=core,
         state=state,
         frame_skip=frame_skip,
@@ -125,7 +125,7 @@ def make(
             (-0.02 * lost("time")).named("time"),
         ),
         ends=ends,
-        max_steps=max_steps or MOST_STEPS[goal],
+        max_steps=MOST_STEPS[goal] if max_steps is None else max_steps,
         boot=() if state else BOOT,
         render_mode=render_mode,
     )
