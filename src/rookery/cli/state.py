@@ -252,10 +252,7 @@ def _part(text: str) -> tuple[str, int]:
     name, _, frames = text.rpartition(":")
     if not name or not frames.isdecimal() or not int(frames):
         raise ConfigError(f"--boot {text!r} is not ACTION:FRAMES; for example: --boot noop:60 start:4")
-    try:
-        pad_named(name)
-    except ConfigError as error:
-        raise ConfigError(f"--boot {text!r}: {error}") from None
+    pad_named(name, key="--boot")
     return name, int(frames)
 
 
