@@ -11,7 +11,7 @@ from emerald_image import Image, member
 from stand_in_roms import emerald_stand_in
 
 from rookery import EnvSpec, Pool
-from rookery.errors import ConfigError
+from rookery.errors import ConfigError, RookeryWarning
 from rookery.sims.games import emerald
 from rookery.sims.games.emerald_memory import MEMORY, LastGood
 from rookery.sims.ram import RamReader
@@ -127,7 +127,9 @@ def test_a_pool_of_the_registered_game_heals_to_the_same_rows(rom):
 
     def rows(murders=()):
         out = []
-        with Pool(EnvSpec("rookery/Emerald-v0", settings), 2, workers=1, snapshot_every=4) as pool:
+        with pytest.warns(RookeryWarning, match="is made for Pokemon Emerald"):  # said in a worker, heard here
+            pool = Pool(EnvSpec("rookery/Emerald-v0", settings), 2, workers=1, snapshot_every=4)
+        with pool:
             pool.reset(seed=0)
             for step, action in enumerate(script):
                 if step in murders:

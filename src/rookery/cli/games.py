@@ -51,7 +51,7 @@ def rows(games: tuple[Game, ...], lacks: dict[str, str]) -> Iterator[tuple[str, 
         except EmulatorError as error:
             core = "missing"
             lacks[game.system] = str(error)
-        rom = "your own: --rom FILE" if game.needs_rom else "comes with it"
+        rom = "your own: rom=FILE" if game.needs_rom else "comes with it"
         yield game.id, game.title, game.system, rom, core
 
 
