@@ -1,5 +1,6 @@
 """``rookery play`` in a real terminal: keys are typed into a pty, and what comes out is what a person would see."""
 
+import dataclasses
 import os
 import re
 import shutil
@@ -124,7 +125,17 @@ def test_a_rom_of_another_revision_is_played_and_said_to_be_one(play, here):
 def test_without_a_terminal_it_says_so(rookery):
     done = rookery("play", "rookery/Lantern-v0")
     assert done.code == 2
-    assert "needs a terminal" in done.err
+    assert "rookery play needs a terminal for keys and pictures; or use --window" in done.err
+
+
+def test_a_movie_is_not_watched_without_a_terminal(rookery, tmp_path):
+    assert rookery("record", "rookery/Lantern-v0", "--out", "short.movie", "--steps", "3").code == 0
+    movie = Movie.read(tmp_path / "short.movie")
+    old = dataclasses.replace(movie, identity=dataclasses.replace(movie.identity, version="0.0.1"))
+    old.write(tmp_path / "old.movie")
+    done = rookery("replay", "old.movie", "--watch")
+    assert done.code == 2, "said before an emulator is opened, which would refuse the movie"
+    assert "--watch needs a terminal for keys and pictures; leave it out to compare only" in done.err
 
 
 def test_a_window_without_a_display_is_refused_instead_of_playing_for_nobody(rookery, tmp_path, monkeypatch):
@@ -145,6 +156,11 @@ def test_a_window_without_a_display_is_refused_instead_of_playing_for_nobody(roo
         (("rookery/Mario-v0", "--rom", "none.nes"), "--rom none.nes: there is no such file"),
         (("rookery/Lantern-v0", "--state", "none.rook"), "none.rook"),
         (("rookery/Lantern-v0", "--rom", "game.py"), "rookery/Lantern-v0 comes with its ROM: leave --rom game.py out"),
+        (("rookery/Lantern-v0", "--core", "no-such"), "--core no-such: no core named no-such was found"),
+        (("rookery/Lantern-v0", "--core", "./none.so"), "--core ./none.so"),
+        (("rookery/Lantern-v0", "--movie", "none/long.movie"), "there is no directory none; make it first"),
+        (("rookery/Lantern-v0", "--movie", "game.py/long.movie"), "there is no directory game.py; make it first"),
+        (("rookery/Lantern-v0", "--out", "none/start.rook"), "there is no directory none; make it first"),
         (("game.py", "--rom", "none.nes"), "give one of them"),
         (("rookery/Lantern-v0", "--movie", "game.py"), "is there already"),
     ],

@@ -48,6 +48,7 @@ class Replay:
     def run(self) -> int:
         """Replay and say; 1 if a step differs."""
         from rookery.cli.gameslot import GameSlot, check_core, read_movie
+        from rookery.cli.playing import orderly_end
 
         movie = read_movie(self.movie)
         game = _game_of(movie, self.rom)
@@ -56,7 +57,7 @@ class Replay:
         with GameSlot(game, core=self.core, frame_skip=movie.frame_skip, hashed=True) as slot:
             self._check_emulator(movie.identity, slot.identity)
             slot.go_to(movie.start or slot.start)
-            with face as shown:
+            with orderly_end(), face as shown:
                 seen, same = _compared(slot, movie, shown)
         return self._conclude(movie, seen, same)
 
@@ -77,7 +78,7 @@ class Replay:
         from rookery.cli.terminal import Terminal
         from rookery.clock import SystemClock
 
-        return Terminal(SystemClock())
+        return Terminal(SystemClock(), "--watch", "leave it out to compare only")
 
     def _conclude(self, movie: Movie, seen: int, same: bool) -> int:
         if not same:
