@@ -258,7 +258,6 @@ def test_mistakes_are_refused_and_leave_no_file(rookery, here, args, words):
         (("--core", "no-such"), "--core no-such: no core named no-such was found"),
         (("--rom", "mine.nes"), "comes with its ROM"),
         (("--out", "none/never.movie"), "there is no directory none; make it first"),
-        (("--inputs-of", "none.movie"), "none.movie cannot be read"),
     ],
 )
 def test_what_cannot_be_recorded_is_refused_before_a_worker_starts(rookery, here, args, words):
