@@ -7,6 +7,7 @@ import textwrap
 from dataclasses import dataclass
 
 import pytest
+from typist import HALF_BLOCK, Typist
 
 GAME = '''
 import os, signal, time
@@ -94,3 +95,29 @@ def rookery(here):
         return Finished(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def seat(tmp_path):
+    """Sit somebody down at a terminal of their own, with a command."""
+    typists = []
+
+    def sit(*args, **more):
+        typists.append(Typist(tmp_path, *args, **more))
+        return typists[-1]
+
+    yield sit
+    for typist in typists:
+        typist.close()
+
+
+@pytest.fixture
+def play(seat):
+    """The same, and a picture is there."""
+
+    def begin(*args, **more):
+        typist = seat(*args, **more)
+        typist.wait_for(HALF_BLOCK)
+        return typist
+
+    return begin

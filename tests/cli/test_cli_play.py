@@ -1,97 +1,21 @@
 """``rookery play`` in a real terminal: keys are typed into a pty, and what comes out is what a person would see."""
 
-import fcntl
+import dataclasses
 import os
-import pty
 import re
-import select
 import shutil
-import struct
 import subprocess
 import sys
 import termios
-import time
 
 import pytest
 
 from rookery.cli.main import main
 from rookery.sims.games import lantern, rom_of
 from rookery.sims.games.lantern import MODES
+from rookery.sims.movies import Movie
 
 RIGHT, ENTER = b"\x1b[C", b"\r"
-PATIENCE_S = 40
-HALF_BLOCK = "\N{UPPER HALF BLOCK}".encode()
-
-
-class Typist:
-    """Somebody at a terminal of 100 by 40 cells."""
-
-    def __init__(self, directory, *args, verb="play"):
-        self._master, self.slave = pty.openpty()
-        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-        self.before = termios.tcgetattr(self.slave)
-        self.seen = b""
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "rookery", verb, *args],
-            stdin=self.slave, stdout=self.slave, stderr=self.slave, cwd=directory, start_new_session=True,
-            env={**os.environ, "COLORTERM": "truecolor"}, preexec_fn=self._take_the_terminal,
-        )  # fmt: skip
-
-    @staticmethod
-    def _take_the_terminal():
-        """Without a terminal of its own, Ctrl-C would be a mere key."""
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-    def type(self, keys):
-        os.write(self._master, keys)
-
-    def wait_for(self, pattern):
-        """Read until this is seen behind what was waited for last."""
-        end = time.monotonic() + PATIENCE_S
-        while not (match := re.search(pattern, self.seen)):
-            assert time.monotonic() < end, f"{pattern!r} never came; seen: {self.words()[-1000:]}"
-            self._look(0.1)
-        self.seen = self.seen[match.end() :]
-        return match
-
-    def _look(self, wait_s):
-        ready, _, _ = select.select([self._master], [], [], wait_s)
-        if ready:
-            self.seen += os.read(self._master, 1 << 16)
-
-    def words(self):
-        return re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", self.seen).replace(HALF_BLOCK, b"").decode(errors="replace")
-
-    def code(self):
-        """How it ended; what it still wrote is read, or it could not end."""
-        end = time.monotonic() + PATIENCE_S
-        while self._process.poll() is None:
-            assert time.monotonic() < end, f"it does not end; seen: {self.words()[-1000:]}"
-            self._look(0.1)
-        while select.select([self._master], [], [], 0)[0]:
-            self._look(0)
-        return self._process.returncode
-
-    def close(self):
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
-        os.close(self._master)
-        os.close(self.slave)
-
-
-@pytest.fixture
-def play(tmp_path):
-    typists = []
-
-    def begin(*args, verb="play"):
-        typists.append(Typist(tmp_path, *args, verb=verb))
-        typists[-1].wait_for(HALF_BLOCK)
-        return typists[-1]
-
-    yield begin
-    for typist in typists:
-        typist.close()
 
 
 def saved_in(path):
@@ -175,6 +99,9 @@ def test_what_is_played_can_be_recorded_and_replayed(play, tmp_path, rookery):
     assert re.search(r"played.movie: [\d,]+ frames", typist.words())
     done = rookery("replay", "played.movie")
     assert (done.code, "all" in done.out, "as recorded" in done.out) == (0, True, True), done.err
+    again = rookery("record", "rookery/Lantern-v0", "--out", "again.movie", "--inputs-of", "played.movie")
+    assert (again.code, " of 1 frame," in again.out) == (0, True), again.err
+    assert Movie.read(tmp_path / "again.movie") == Movie.read(tmp_path / "played.movie")
 
 
 def test_a_movie_is_watched_and_left(play, rookery):
@@ -198,16 +125,42 @@ def test_a_rom_of_another_revision_is_played_and_said_to_be_one(play, here):
 def test_without_a_terminal_it_says_so(rookery):
     done = rookery("play", "rookery/Lantern-v0")
     assert done.code == 2
-    assert "needs a terminal" in done.err
+    assert "rookery play needs a terminal for keys and pictures; or use --window" in done.err
+
+
+def test_a_movie_is_not_watched_without_a_terminal(rookery, tmp_path):
+    assert rookery("record", "rookery/Lantern-v0", "--out", "short.movie", "--steps", "3").code == 0
+    movie = Movie.read(tmp_path / "short.movie")
+    old = dataclasses.replace(movie, identity=dataclasses.replace(movie.identity, version="0.0.1"))
+    old.write(tmp_path / "old.movie")
+    done = rookery("replay", "old.movie", "--watch")
+    assert done.code == 2, "said before an emulator is opened, which would refuse the movie"
+    assert "--watch needs a terminal for keys and pictures; leave it out to compare only" in done.err
+
+
+def test_a_window_without_a_display_is_refused_instead_of_playing_for_nobody(rookery, tmp_path, monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+        monkeypatch.delenv(name, raising=False)
+    done = rookery("play", "rookery/Lantern-v0", "--window", XDG_RUNTIME_DIR=str(tmp_path))
+    assert done.code == 2
+    assert "--window: no window can be opened here" in done.err
 
 
 @pytest.mark.parametrize(
     ("args", "words"),
     [
         (("Nothing-v0",), "neither a ROM's file nor a game; games: rookery/Errand-v0"),
+        (("erand",), "neither a ROM's file nor a game; did you mean rookery/Errand-v0?"),
+        (("rookery/Lantern-ram",), "did you mean rookery/Lantern-ram-v0?"),
         (("rookery/Mario-v0",), "needs your own ROM of Super Mario Bros."),
         (("rookery/Mario-v0", "--rom", "none.nes"), "--rom none.nes: there is no such file"),
         (("rookery/Lantern-v0", "--state", "none.rook"), "none.rook"),
+        (("rookery/Lantern-v0", "--rom", "game.py"), "rookery/Lantern-v0 comes with its ROM: leave --rom game.py out"),
+        (("rookery/Lantern-v0", "--core", "no-such"), "--core no-such: no core named no-such was found"),
+        (("rookery/Lantern-v0", "--core", "./none.so"), "--core ./none.so"),
+        (("rookery/Lantern-v0", "--movie", "none/long.movie"), "there is no directory none; make it first"),
+        (("rookery/Lantern-v0", "--movie", "game.py/long.movie"), "there is no directory game.py; make it first"),
+        (("rookery/Lantern-v0", "--out", "none/start.rook"), "there is no directory none; make it first"),
         (("game.py", "--rom", "none.nes"), "give one of them"),
         (("rookery/Lantern-v0", "--movie", "game.py"), "is there already"),
     ],

@@ -1,6 +1,7 @@
 """``rookery record`` and ``rookery replay`` as people use them, on the games that come with Rookery."""
 
 import dataclasses
+import re
 import shutil
 from collections import namedtuple
 from pathlib import Path
@@ -8,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from missing import require_module
 from rookery.cli.main import main
 from rookery.sims.games import rom_of
 from rookery.sims.movies import Movie
+from rookery.sims.snapshot import Snapshot
 
 LANTERN = "rookery/Lantern-v0"
 
@@ -100,6 +103,73 @@ def test_a_movie_is_made_again_from_its_inputs(rookery, here, walk):
     assert Movie.read(here / "again.movie") == Movie.read(walk)
 
 
+def aged(movie):
+    """The same as an older version of its emulator would have made it."""
+    identity = dataclasses.replace(movie.identity, version="0.0.1")
+    start = dataclasses.replace(Snapshot.from_bytes(movie.start), identity=identity)
+    return dataclasses.replace(movie, identity=identity, start=start.to_bytes(compress=True))
+
+
+@pytest.fixture
+def from_power_on(rookery, here):
+    """A movie in steps of one frame that begins when the machine is switched on, as play makes them."""
+    shutil.copy(rom_of(LANTERN), here / "mine.nes")
+    keys = ("--frame-skip", "1", "--keys", "noop:60", "start:4", "noop:20")
+    assert rookery("record", "mine.nes", "--out", "power.movie", *keys).code == 0
+    return Movie.read(here / "power.movie")
+
+
+@pytest.mark.parametrize("grown_old", [False, True])
+def test_a_movie_from_power_on_is_made_again_from_there_and_as_quick(rookery, here, from_power_on, grown_old):
+    (aged(from_power_on) if grown_old else from_power_on).write(here / "old.movie")
+    done = rookery("record", LANTERN, "--out", "again.movie", "--inputs-of", "old.movie")
+    assert done.code == 0, done.err
+    assert "84 steps of 1 frame," in done.out
+    assert "began at a state" not in done.out
+    assert Movie.read(here / "again.movie") == dataclasses.replace(from_power_on, game=LANTERN)
+
+
+def test_a_movie_whose_start_cannot_be_loaded_begins_where_the_game_does_and_says_so(rookery, here, walk):
+    aged(Movie.read(walk)).write(here / "old.movie")
+    done = rookery("record", LANTERN, "--out", "again.movie", "--inputs-of", "old.movie")
+    assert done.code == 0, done.err
+    assert f"old.movie began at a state of {Movie.read(walk).identity.core} 0.0.1" in done.out
+    assert "begins where the game's own episodes begin" in done.out
+    assert Movie.read(here / "again.movie") == Movie.read(walk)
+
+
+def test_a_movie_that_does_not_tell_that_it_began_at_power_on_can_be_made_again(rookery, here, from_power_on):
+    dataclasses.replace(aged(from_power_on), switched_on=False).write(here / "old.movie")
+    done = rookery("record", "mine.nes", "--out", "again.movie", "--inputs-of", "old.movie")
+    assert done.code == 0, done.err
+    assert "the new movie begins at power-on" in done.out
+    assert Movie.read(here / "again.movie") == from_power_on
+
+
+def test_a_movie_is_made_again_from_another_state(rookery, here, walk, from_power_on):
+    (here / "here.rook").write_bytes(Movie.read(walk).start)
+    done = rookery("record", LANTERN, "--out", "again.movie", "--inputs-of", "power.movie", "--state", "here.rook")
+    assert done.code == 0, done.err
+    again = Movie.read(here / "again.movie")
+    assert (again.pads, again.frame_skip, again.begins_at_power_on) == (from_power_on.pads, 1, False)
+    assert Snapshot.from_bytes(again.start).machine == Snapshot.from_bytes(Movie.read(walk).start).machine
+
+
+@pytest.mark.parametrize("args", [("--frame-skip", "3"), ("--env-kwargs", "frame_skip=3")])
+def test_inputs_are_not_held_longer_than_they_were(rookery, here, walk, args):
+    done = rookery("record", LANTERN, "--out", "never.movie", "--inputs-of", "walk.movie", *args)
+    assert done.code == 2
+    assert "walk.movie has 4 frames a step, and 3 are asked for" in done.err
+    assert not (here / "never.movie").exists()
+
+
+def test_inputs_of_another_rom_are_refused(rookery, here, walk):
+    done = rookery("record", "rookery/Errand-v0", "--out", "never.movie", "--inputs-of", "walk.movie")
+    assert done.code == 1
+    assert "recorded with another ROM" in done.err
+    assert not (here / "never.movie").exists()
+
+
 def test_a_mere_rom_is_recorded_from_power_on_and_replayed_with_its_file(rookery, here):
     shutil.copy(rom_of("rookery/Lantern-v0"), here / "mine.nes")
     assert rookery("record", "mine.nes", "--out", "mine.movie", "--keys", "noop:20", "start:2").code == 0
@@ -126,6 +196,35 @@ def test_another_version_of_the_emulator_is_refused_with_a_way_out(rookery, walk
     assert "--inputs-of old.movie" in done.err
 
 
+def test_another_emulator_is_refused_with_the_name_of_the_right_one(rookery, walk):
+    require_module("cynes")
+    done = rookery("replay", "walk.movie", "--core", "cynes")
+    assert done.code == 1
+    assert "core=" not in done.err
+    name = re.search(r"give --core (\S+), or", done.err)[1]
+    assert rookery("replay", "walk.movie", "--core", name).code == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--rom", "none.nes"), "--rom none.nes: there is no such file"),
+        (("--core", "no-such"), "--core no-such: no core named no-such was found"),
+    ],
+)
+def test_what_a_replay_cannot_find_is_named_before_a_worker_looks_for_it(rookery, walk, args, words):
+    done = rookery("replay", "walk.movie", *args)
+    assert (done.code, words in done.err) == (2, True), done.err
+
+
+def test_a_movie_with_a_start_that_is_none_is_refused(rookery, walk, here):
+    dataclasses.replace(Movie.read(walk), start=b"nothing").write(here / "odd.movie")
+    for command in (("replay", "odd.movie"), ("record", LANTERN, "--out", "x.movie", "--inputs-of", "odd.movie")):
+        done = rookery(*command)
+        assert done.code == 1
+        assert "odd.movie: its start cannot be used" in done.err
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -141,6 +240,30 @@ def test_mistakes_are_refused_and_leave_no_file(rookery, here, args, words):
     done = rookery("record", LANTERN, "--out", "never.movie", *args)
     assert done.code in (1, 2)
     assert words in done.err
+    assert not (here / "never.movie").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--keys", "right:²"), "is not ACTION:STEPS"),
+        (("--keys", "right:9999999999999"), "must be held for 1 to 67,108,864 steps"),
+        (("--keys", "right:" + "9" * 5000), "must be held for 1 to 67,108,864 steps"),
+        (("--keys", "right:0"), "must be held for 1 to 67,108,864 steps"),
+        (("--keys", "right:67108864", "a:1"), "make 67,108,865 steps"),
+        (("--steps", "67108865"), "at most 67,108,864"),
+        (("--actions", "empty.npy"), "has 0 steps"),
+        (("--frame-skip", "0"), "--frame-skip 0 must be a whole number from 1 to 1000"),
+        (("--frame-skip", "1001"), "--frame-skip 1001 must be a whole number from 1 to 1000"),
+        (("--core", "no-such"), "--core no-such: no core named no-such was found"),
+        (("--rom", "mine.nes"), "comes with its ROM"),
+        (("--out", "none/never.movie"), "there is no directory none; make it first"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused_before_a_worker_starts(rookery, here, args, words):
+    np.save(here / "empty.npy", np.zeros(0, np.int64))
+    done = rookery("record", LANTERN, "--out", "never.movie", *args)
+    assert (done.code, words in done.err) == (2, True), done.err
     assert not (here / "never.movie").exists()
 
 

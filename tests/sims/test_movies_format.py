@@ -41,6 +41,21 @@ def test_a_file_that_is_there_is_not_overwritten(movie, tmp_path):
     assert list(tmp_path.iterdir()) == [path], "no half-written file stays behind"
 
 
+def test_a_movie_tells_whether_it_began_when_the_machine_was_switched_on(movie):
+    switched_on = dataclasses.replace(movie, switched_on=True)
+    assert [Movie.from_bytes(one.to_bytes()).begins_at_power_on for one in (switched_on, movie)] == [True, False]
+    assert Movie.from_bytes(switched_on.to_bytes()) == switched_on
+    assert dataclasses.replace(movie, start=b"").begins_at_power_on
+
+
+def test_a_movie_ends_with_a_whole_step_wherever_recording_was_interrupted():
+    recorder = Recorder(IDENTITY, 4, "game", b"")
+    recorder.note(1, bytes(8))
+    with pytest.raises(TypeError):
+        recorder.note(2, None)
+    assert Movie.from_bytes(recorder.movie().to_bytes()).pads == (1,)
+
+
 def test_held_buttons_take_little_room():
     held = Recorder(IDENTITY, 4, "game", b"")
     for _ in range(10_000):
@@ -120,6 +135,7 @@ def test_the_hand_made_file_is_a_movie():
         signed({key: value for key, value in GOOD.items() if key != "rom_sha256"}, INPUTS + bytes(16)),
         signed({**GOOD, "frame_skip": 0}, INPUTS + bytes(16)),
         signed({**GOOD, "frame_skip": None}, INPUTS + bytes(16)),
+        signed({**GOOD, "frame_skip": 1001}, INPUTS + bytes(16)),
     ],
     ids=[
         "text",
@@ -135,11 +151,18 @@ def test_the_hand_made_file_is_a_movie():
         "no ROM",
         "skip",
         "no skip",
+        "long skip",
     ],
 )
 def test_a_movie_from_a_stranger_cannot_lie(data):
     with pytest.raises(CheckpointError):
         Movie.from_bytes(data)
+
+
+def test_a_movie_that_could_not_be_read_again_is_not_begun():
+    assert Movie.from_bytes(Recorder(IDENTITY, 1000, "game", b"").movie().to_bytes()).frame_skip == 1000
+    with pytest.raises(ConfigError, match="must be a whole number from 1 to 1000"):
+        Recorder(IDENTITY, 1001, "game", b"")
 
 
 def test_a_movie_has_an_end(monkeypatch):

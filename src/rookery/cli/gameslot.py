@@ -5,20 +5,27 @@ Native code runs in the worker only. What crashes there is healed, or told; the 
 
 from __future__ import annotations
 
+import difflib
+import hashlib
 import importlib
+import importlib.util
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rookery.errors import ConfigError
+from rookery.errors import CheckpointError, ConfigError, EmulatorError
 from rookery.pool.pool import Pool
 from rookery.sims.emulator import Identity
 from rookery.sims.snapshot import Snapshot
 from rookery.spec.env import EnvSpec
+
+if TYPE_CHECKING:
+    from rookery.sims.movies import Movie
 
 CONSOLE = "rookery.sims.console:Console"
 
@@ -47,24 +54,106 @@ def find_game(game: str, rom: Path | None) -> GameFile:
     """A registered game by its id, or a ROM by its file's name.
 
     Raises:
-        ConfigError: neither, or a game that needs a ROM without one.
+        ConfigError: neither, a game that needs a ROM without one, or one that brings its own with another.
     """
     from rookery.sims.games import GAMES, rom_of
 
     known = next((one for one in GAMES if one.id == game), None)
     if known is None:
-        path = Path(game)
-        if not path.is_file():
-            ids = ", ".join(one.id for one in GAMES)
-            raise ConfigError(f"GAME {game!r} is neither a ROM's file nor a game; games: {ids}")
-        if rom is not None:
-            raise ConfigError(f"GAME {game!r} is a ROM's file, and --rom {rom} another; give one of them")
-        return GameFile(path.name, path.resolve(), None)
-    if known.needs_rom and rom is None:
-        raise ConfigError(f"{known.id} needs your own ROM of {known.title}: give its file with --rom")
-    if rom is not None and not rom.is_file():
+        return _file_named(game, rom)
+    if rom is None:
+        if known.needs_rom:
+            raise ConfigError(f"{known.id} needs your own ROM of {known.title}: give its file with --rom")
+        return GameFile(known.id, rom_of(known.id), known.id)
+    if not known.needs_rom:
+        raise ConfigError(
+            f"{known.id} comes with its ROM: leave --rom {rom} out, or give that file instead of the game"
+        )
+    check_rom_file(rom)
+    return GameFile(known.id, rom.resolve(), known.id)
+
+
+def _file_named(name: str, rom: Path | None) -> GameFile:
+    path = Path(name)
+    if not path.is_file():
+        raise ConfigError(f"GAME {name!r} is neither a ROM's file nor a game; {_nearest(name)}")
+    if rom is not None:
+        raise ConfigError(f"GAME {name!r} is a ROM's file, and --rom {rom} another; give one of them")
+    return GameFile(path.name, path.resolve(), None)
+
+
+def _nearest(name: str) -> str:
+    """The game that was probably meant, or all there are."""
+    from rookery.sims.games import GAMES
+
+    ids = {_bare(one.id): one.id for one in GAMES}
+    near = difflib.get_close_matches(_bare(name), ids, n=1)
+    return f"did you mean {ids[near[0]]}?" if near else f"games: {', '.join(ids.values())}"
+
+
+def _bare(name: str) -> str:
+    """Without what all ids share, in which any two names would be near each other."""
+    return re.sub(r"-v\d+$", "", name.lower().removeprefix("rookery/"))
+
+
+def check_rom_file(rom: Path) -> None:
+    """Raises ConfigError: there is no file of this name."""
+    if not rom.is_file():
         raise ConfigError(f"--rom {rom}: there is no such file")
-    return GameFile(known.id, rom_of(known.id) if rom is None else rom.resolve(), known.id)
+
+
+def check_core(core: str | None) -> None:
+    """Refuse an emulator that is not there, before a worker looks for it.
+
+    Raises:
+        ConfigError: the message says how to install it.
+    """
+    from rookery.sims.backends import BINDINGS
+    from rookery.sims.libretro.cores import find_core
+
+    if core in BINDINGS:
+        package = core.rpartition(":")[2]
+        if importlib.util.find_spec(package) is None:
+            install = importlib.import_module(BINDINGS[core][0]).INSTALL
+            raise ConfigError(f"--core {core}: {package} is not installed; install it: {install}")
+    elif core is not None:
+        try:
+            find_core(core)
+        except EmulatorError as error:
+            raise ConfigError(f"--core {core}: {error}") from None
+
+
+def read_movie(path: Path) -> Movie:
+    """A movie whose start is whole.
+
+    Raises:
+        ConfigError: it cannot be read.
+        CheckpointError: it is no movie, cut short, damaged or newer, or its start is.
+    """
+    from rookery.sims.movies import Movie
+
+    movie = Movie.read(path)
+    try:
+        if movie.start:
+            Snapshot.from_bytes(movie.start)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: its start cannot be used: {error}") from error
+    return movie
+
+
+def check_movie_of(game: GameFile, movie: Movie, advice: str) -> None:
+    """Refuse a movie of another ROM; ``advice``: what to do then.
+
+    Raises:
+        CheckpointError: naming both.
+    """
+    digest = hashlib.sha256(game.rom.read_bytes()).hexdigest()
+    if digest != movie.identity.rom_sha256:
+        theirs = movie.identity.rom_sha256[:16]
+        raise CheckpointError(
+            f"the movie was recorded with another ROM: SHA-256 {theirs}..., {game.rom.name} has {digest[:16]}...; "
+            f"{advice}"
+        )
 
 
 def why_another_revision(game: GameFile) -> str:
@@ -110,8 +199,7 @@ class GameSlot:
             self.identity = Identity(**facts["identity"])
             self.buttons: tuple[str, ...] = tuple(facts["buttons"])
             self.frames_per_s: float = facts["frames_per_s"]
-            self.start = self.moment() if start is None else start
-            self.go_to(self.start)
+            self.begin_at(self.moment() if start is None else start, switched_on=start is None)
         except BaseException:
             self._pool.close()
             raise
@@ -144,6 +232,15 @@ class GameSlot:
         """This moment as a state file holds it."""
         (moment,) = self._pool.call("moment")
         return bytes(moment)
+
+    def begin_at(self, start: bytes, *, switched_on: bool = False) -> None:
+        """Be where the game is to begin; ``switched_on``: that is the machine's first moment.
+
+        Raises:
+            CheckpointError: it is damaged, or another game's or core's.
+        """
+        self.start, self.switched_on = start, switched_on
+        self.go_to(start)
 
     def go_to(self, moment: bytes) -> None:
         """Be at a moment.

@@ -29,6 +29,7 @@ COMMAND_OF = {
     "?": "help",
     "h": "help",
     "q": "quit",
+    "\x1a": "suspend",
 }
 """Commands by the name of the key."""
 

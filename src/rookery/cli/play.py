@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,9 +14,9 @@ from rookery.errors import ConfigError
 
 if TYPE_CHECKING:
     from rookery.cli.gameslot import GameFile, GameSlot
-    from rookery.cli.playing import Player
     from rookery.cli.terminal import Terminal
     from rookery.cli.window import Window
+    from rookery.sims.movies import Movie, Recorder
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Play:
     """Play a game with the keyboard, to make start states and movies.
 
     Arrows move, x is A, z is B, enter is start, space is select. 1 saves a state, 2 loads it, p pauses, . advances one
-    frame, f is fast, h shows the keys, q quits. States are numbered and never overwritten.
+    frame, f is fast, h shows the keys, q quits. States are numbered and never overwritten. Ctrl-Z is off meanwhile.
 
     For example:
     $ rookery play rookery/Errand-v0
@@ -53,37 +54,55 @@ class Play:
     """Play in a window instead of the terminal; needs pygame."""
 
     def run(self) -> int:
-        """Play until the player quits."""
-        from rookery.cli.gameslot import GameSlot, find_game, why_another_revision
+        """Play until the player quits; 1 if the movie could not be written where it should be."""
+        from rookery.cli.gameslot import GameSlot, check_core, find_game, why_another_revision
 
         game = find_game(self.game, self.rom)
-        if self.movie is not None and self.movie.exists():
-            raise ConfigError(f"--movie {self.movie}: is there already; give another name")
+        check_core(self.core)
+        self._check_names()
         start, face = self._start(), self._face(game)
         with GameSlot(game, core=self.core, start=start, hashed=self.movie is not None) as slot:
-            player = self._played(slot, face)
+            kept = self._played(slot, face)
         if words := why_another_revision(game):
             say(words, "[yellow]warning[/]")
-        for path in player.states:
-            say(f"{path}: a state; begin episodes there with state={str(path)!r}")
-        return 0
+        return 0 if kept else 1
 
-    def _played(self, slot: GameSlot, face: Terminal | Window) -> Player:
-        from rookery.cli.playing import Player, play
+    def _check_names(self) -> None:
+        from rookery.sims.movies import check_place
+
+        if self.movie is not None:
+            if self.movie.exists():
+                raise ConfigError(f"--movie {self.movie}: is there already; give another name")
+            check_place(self.movie, "--movie")
+        if self.out is not None:
+            check_place(self.out, "--out")
+
+    def _played(self, slot: GameSlot, face: Terminal | Window) -> bool:
+        """Whether all that was made is where it should be."""
+        from rookery.cli.playing import Player, orderly_end, play
         from rookery.clock import SystemClock
-        from rookery.sims.movies import Recorder
         from rookery.sims.state_files import SUFFIX
 
-        recorder = self.movie and Recorder(slot.identity, slot.frame_skip, slot.game.name, slot.start)
-        player = Player(slot, self.out or Path(slot.game.stem + SUFFIX), recorder or None)
-        try:
-            with face:
-                play(player, face, SystemClock(), slot.frames_per_s)
-        finally:
-            if self.movie and recorder:
-                recorder.movie().write(self.movie)
-                say(f"{self.movie}: {player.frames:,} frames; look at them with rookery replay {self.movie}")
-        return player
+        recorder = self._recorder(slot)
+        player = Player(slot, self.out or Path(slot.game.stem + SUFFIX), recorder)
+        kept = True
+        with orderly_end():
+            try:
+                with face:
+                    play(player, face, SystemClock(), slot.frames_per_s)
+            finally:
+                if self.movie is not None and recorder is not None:
+                    kept = _kept(recorder.movie(), self.movie)
+                for path in player.states:
+                    say(f"{path}: a state; begin episodes there with state={str(path)!r}")
+        return kept
+
+    def _recorder(self, slot: GameSlot) -> Recorder | None:
+        from rookery.sims.movies import Recorder
+
+        if self.movie is None:
+            return None
+        return Recorder(slot.identity, slot.frame_skip, slot.game.name, slot.start, switched_on=slot.switched_on)
 
     def _face(self, game: GameFile) -> Terminal | Window:
         if self.window:
@@ -93,7 +112,7 @@ class Play:
         from rookery.cli.terminal import Terminal
         from rookery.clock import SystemClock
 
-        return Terminal(SystemClock())
+        return Terminal(SystemClock(), "rookery play", "or use --window")
 
     def _start(self) -> bytes | None:
         if self.state is None:
@@ -102,3 +121,16 @@ class Play:
 
         read_snapshot(self.state)
         return self.state.read_bytes()
+
+
+def _kept(movie: Movie, path: Path) -> bool:
+    """Write what cannot be played again: under its name, or, where that has become impossible, elsewhere."""
+    place = path
+    try:
+        movie.write(path)
+    except ConfigError as error:
+        place = Path(tempfile.mkdtemp(prefix="rookery-"), path.name)
+        movie.write(place)
+        say(f"{error}; the movie is kept in {place}", "[yellow]warning[/]")
+    say(f"{place}: {movie.steps:,} frames; look at them with rookery replay {place}")
+    return place == path

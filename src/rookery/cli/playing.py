@@ -7,9 +7,11 @@ state can be saved at any of them.
 from __future__ import annotations
 
 import itertools
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +29,9 @@ FAST = 8
 
 MOST_BEHIND_NS = 500_000_000
 """Time that is made up for when the machine was busy; more is forgotten, so that the game does not race."""
+
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+"""What asks a program to end: whoever stops it, and a terminal that is closed."""
 
 _S = 1_000_000_000
 
@@ -122,6 +127,9 @@ class Player:
     def _quit(self) -> None:
         self.over = True
 
+    def _suspend(self) -> None:
+        self.line = "Ctrl-Z is off while you play: p pauses, q quits"
+
 
 def play(player: Player, face: Face, clock: Clock, frames_per_s: float) -> None:
     """Until the player quits, at the game's own speed."""
@@ -131,13 +139,36 @@ def play(player: Player, face: Face, clock: Clock, frames_per_s: float) -> None:
     face.show(player.picture(), player.line)
     while not player.over:
         now = clock.now_ns()
-        if now < due:
-            for command in face.commands((due - now) / _S):
-                player.obey(command, face.held())
+        for command in face.commands(max(due - now, 0) / _S):  # also when late: a slow machine has a keyboard too
+            player.obey(command, face.held())
+        if now < due or player.over:
             continue
         due = max(due + each * ns_per_frame, now - MOST_BEHIND_NS)
         player.run(each, face.held())
         face.show(player.picture(), player.line)
+
+
+@contextmanager
+def orderly_end() -> Iterator[None]:
+    """Signals that ask for an end are errors inside, so that files are kept and the terminal is left as it was.
+
+    Only the first counts: a second one must not interrupt what is being kept.
+    """
+
+    def end(number: int, frame: Any) -> NoReturn:
+        for one in before:
+            signal.signal(one, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    handlers = {one: signal.getsignal(one) for one in ENDINGS}
+    before = {one: handler for one, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
+    for one in before:
+        signal.signal(one, end)
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def write_numbered(path: Path, data: bytes) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,11 +14,13 @@ import tyro
 from rookery.cli.sheet import say
 from rookery.cli.target import env_spec
 from rookery.errors import ConfigError
+from rookery.view.words import plural
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rookery.cli.gameslot import GameFile, GameSlot
+    from rookery.sims.movies import Movie
 
 RANDOM = "random"
 FRAME_SKIP = 4
@@ -63,7 +65,7 @@ class Record:
     """What to hold and for how many steps, instead of actions."""
 
     inputs_of: Path | None = None
-    """Another movie whose inputs are played again: a movie for another version of an emulator."""
+    """Another movie whose inputs are played again, from where it began: a movie for another version of an emulator."""
 
     steps: int = 1000
     """How many random steps."""
@@ -72,7 +74,7 @@ class Record:
     """Of the random actions, and of the game's environment."""
 
     frame_skip: int | None = None
-    """Frames of a step; by default what the game's environment has, or 4."""
+    """Frames of a step; by default what the other movie or the game's environment has, or 4."""
 
     core: str | None = None
     """The emulator's core by name or file; by default the best that is found."""
@@ -82,37 +84,100 @@ class Record:
 
     def run(self) -> int:
         """Record and say what was recorded."""
-        from rookery.cli.gameslot import GameSlot, find_game
-        from rookery.sims.movies import Recorder
+        from rookery.cli.gameslot import GameSlot, check_core, find_game
 
         self._refuse()
         game = find_game(self.game, self.rom)
-        begin = self._beginning(game)
+        check_core(self.core)
+        if self.env_kwargs and game.id is None:
+            raise ConfigError(f"--env-kwargs are for games with an environment, and {self.game!r} is a mere ROM")
+        old = self._old(game)
+        begin = self._beginning(game) if old is None else self._beginning_again(game, old)
         with GameSlot(game, core=self.core, start=begin.start, frame_skip=begin.frame_skip, hashed=True) as slot:
-            recorder = Recorder(slot.identity, slot.frame_skip, game.name, slot.start)
-            for pad in self._pads(slot, begin):
-                recorder.note(pad, slot.step(pad))
-        movie = recorder.movie()
+            if old is not None and self.state is None:
+                self._go_where_it_began(slot, old)
+            movie = _recorded(slot, self._pads(slot, begin) if old is None else iter(old.pads))
         movie.write(self.out)
         size = self.out.stat().st_size
-        say(f"{self.out}: {movie.steps:,} steps of {movie.frame_skip} frames, {size:,} bytes")
+        say(f"{self.out}: {plural(movie.steps, 'step')} of {plural(movie.frame_skip, 'frame')}, {size:,} bytes")
         return 0
 
     def _refuse(self) -> None:
         """What can be seen to be wrong before a worker is started."""
-        from rookery.sims.actions import pad_named
+        from rookery.sims.movies import check_place
+        from rookery.sims.state_files import read_snapshot
 
         chosen = [self.actions != RANDOM, bool(self.keys), self.inputs_of is not None]
         if sum(chosen) > 1:
             raise ConfigError("--actions, --keys and --inputs-of: give one of them")
-        if self.steps < 1:
-            raise ConfigError(f"--steps {self.steps} must be at least 1")
+        self._refuse_numbers()
         if self.out.exists():
             raise ConfigError(f"--out {self.out}: is there already; give another name")
-        for name in dict.fromkeys(_script(self.keys)):
-            pad_named(name)
+        check_place(self.out, "--out")
+        if self.state is not None:
+            read_snapshot(self.state)
         if self.actions != RANDOM:
             _read(Path(self.actions))
+
+    def _refuse_numbers(self) -> None:
+        from rookery.sims.actions import pad_named
+        from rookery.sims.movies import LONGEST_STEPS, MOST_FRAME_SKIP
+
+        if not 1 <= self.steps <= LONGEST_STEPS:
+            raise ConfigError(f"--steps {self.steps} must be at least 1 and at most {LONGEST_STEPS:,}")
+        if self.frame_skip is not None and not 1 <= self.frame_skip <= MOST_FRAME_SKIP:
+            raise ConfigError(f"--frame-skip {self.frame_skip} must be a whole number from 1 to {MOST_FRAME_SKIP}")
+        script = _script(self.keys)
+        for name in dict.fromkeys(name for name, _ in script):
+            pad_named(name)
+        if (steps := sum(steps for _, steps in script)) > LONGEST_STEPS:
+            raise ConfigError(f"--keys make {steps:,} steps; a movie has at most {LONGEST_STEPS:,}")
+
+    def _old(self, game: GameFile) -> Movie | None:
+        """The movie that is made again, of this ROM and with as many frames a step as are asked for.
+
+        Raises:
+            ConfigError: another number of frames is asked for than it has.
+            CheckpointError: it is damaged, or another ROM's.
+        """
+        from rookery.cli.gameslot import check_movie_of, read_movie
+
+        if self.inputs_of is None:
+            return None
+        old = read_movie(self.inputs_of)
+        kwargs = env_spec(game.id, self.env_kwargs).kwargs if game.id is not None else {}
+        asked = self.frame_skip or kwargs.get("frame_skip", old.frame_skip)
+        if asked != old.frame_skip:
+            raise ConfigError(
+                f"--inputs-of {self.inputs_of} has {plural(old.frame_skip, 'frame')} a step, and {asked} are asked "
+                "for: its inputs mean something else there; leave the frame skip out"
+            )
+        check_movie_of(game, old, "give a movie of this ROM, or the ROM of that movie")
+        return old
+
+    def _beginning_again(self, game: GameFile, old: Movie) -> Beginning:
+        """Of a movie that is made again: only where it begins is asked, for all else is the old one's."""
+        if self.state is None:
+            return Beginning(None, (), old.frame_skip)
+        return dataclasses.replace(self._beginning(game), frame_skip=old.frame_skip)
+
+    def _go_where_it_began(self, slot: GameSlot, old: Movie) -> None:
+        """From power-on to the old movie's start, or, where this emulator cannot load that, as near as can be."""
+        from rookery.sims.snapshot import Snapshot
+
+        whose = Snapshot.from_bytes(old.start).identity if old.start else None
+        if whose == slot.identity:
+            slot.begin_at(old.start, switched_on=old.switched_on)
+        elif not old.begins_at_power_on and whose is not None:
+            own = self._beginning(slot.game)
+            where = "at power-on" if own.start is None else "where the game's own episodes begin"
+            say(
+                f"{self.inputs_of} began at a state of {whose.core} {whose.version} ({whose.backend}), which means "
+                f"nothing to {slot.identity.core} {slot.identity.version} ({slot.identity.backend}): the new movie "
+                f"begins {where}; --state names another place"
+            )
+            if own.start is not None:
+                slot.begin_at(own.start)
 
     def _beginning(self, game: GameFile) -> Beginning:
         from rookery.sims.actions import DIRECTIONS
@@ -120,8 +185,6 @@ class Record:
 
         if game.id is not None:
             return self._beginning_of(game, game.id)
-        if self.env_kwargs:
-            raise ConfigError(f"--env-kwargs are for games with an environment, and {self.game!r} is a mere ROM")
         start = None
         if self.state is not None:
             start = dataclasses.replace(read_snapshot(self.state), wrapper={}, rng={}).to_bytes(compress=True)
@@ -147,16 +210,22 @@ class Record:
 
     def _pads(self, slot: GameSlot, begin: Beginning) -> Iterator[int]:
         from rookery.sims.actions import pad_named
-        from rookery.sims.movies import Movie
 
-        if self.inputs_of is not None:
-            return iter(Movie.read(self.inputs_of).pads)
         if self.keys:
-            return (pad_named(name, slot.buttons) for name in _script(self.keys))
+            return _held([(pad_named(name, slot.buttons), steps) for name, steps in _script(self.keys)])
         pads = [pad_named(name, slot.buttons) for name in begin.actions]
         if self.actions == RANDOM:
             return islice((pads[number] for number in _drawn(len(pads), self.seed)), self.steps)
         return (pads[number] for number in _chosen(Path(self.actions), len(pads)))
+
+
+def _recorded(slot: GameSlot, pads: Iterator[int]) -> Movie:
+    from rookery.sims.movies import Recorder
+
+    recorder = Recorder(slot.identity, slot.frame_skip, slot.game.name, slot.start, switched_on=slot.switched_on)
+    for pad in pads:
+        recorder.note(pad, slot.step(pad))
+    return recorder.movie()
 
 
 def _drawn(choices: int, seed: int) -> Iterator[int]:
@@ -170,12 +239,16 @@ def _drawn(choices: int, seed: int) -> Iterator[int]:
 def _read(path: Path) -> npt.NDArray[Any]:
     import numpy as np
 
+    from rookery.sims.movies import LONGEST_STEPS
+
     try:
         numbers = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise ConfigError(f"--actions {path}: no .npy file of numbers: {error}") from None
     if not isinstance(numbers, np.ndarray) or numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise ConfigError(f"--actions {path}: must be one row of whole numbers, one a step")
+    if not 1 <= len(numbers) <= LONGEST_STEPS:
+        raise ConfigError(f"--actions {path}: has {len(numbers):,} steps; a movie has 1 to {LONGEST_STEPS:,}")
     return numbers
 
 
@@ -187,9 +260,23 @@ def _chosen(path: Path, choices: int) -> list[int]:
     return numbers
 
 
-def _script(parts: Sequence[str]) -> Iterator[str]:
-    for part in parts:
-        name, _, steps = part.rpartition(":")
-        if not name or not steps.isdigit():
-            raise ConfigError(f"--keys {part!r} is not ACTION:STEPS; for example: --keys right:60 right+a:5")
-        yield from [name] * int(steps)
+def _script(parts: Sequence[str]) -> list[tuple[str, int]]:
+    return [_part(text) for text in parts]
+
+
+def _part(text: str) -> tuple[str, int]:
+    from rookery.sims.movies import LONGEST_STEPS
+
+    name, _, number = text.rpartition(":")
+    if not name or not (number.isascii() and number.isdecimal()):
+        raise ConfigError(f"--keys {text!r} is not ACTION:STEPS; for example: --keys right:60 right+a:5")
+    digits = number.lstrip("0")
+    steps = int(digits or "0") if len(digits) <= len(str(LONGEST_STEPS)) else LONGEST_STEPS + 1
+    if not 1 <= steps <= LONGEST_STEPS:
+        raise ConfigError(f"--keys {text[:80]!r} must be held for 1 to {LONGEST_STEPS:,} steps")
+    return name, steps
+
+
+def _held(runs: Sequence[tuple[int, int]]) -> Iterator[int]:
+    for pad, steps in runs:
+        yield from repeat(pad, steps)

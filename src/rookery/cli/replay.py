@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -16,7 +15,13 @@ from rookery.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
     from rookery.cli.gameslot import GameFile, GameSlot
+    from rookery.sims.emulator import Identity
     from rookery.sims.movies import Movie
+
+_CORE_OF_BACKEND = {"mgba": "bindings:mgba", "cynes": "cynes"}
+"""What --core calls the backends that are no libretro cores."""
+
+_AGAIN = "make a new movie of the same inputs: rookery record GAME --inputs-of"
 
 
 @dataclass(frozen=True)
@@ -42,26 +47,30 @@ class Replay:
 
     def run(self) -> int:
         """Replay and say; 1 if a step differs."""
-        from rookery.cli.gameslot import GameSlot
-        from rookery.sims.movies import Movie
+        from rookery.cli.gameslot import GameSlot, check_core, read_movie
+        from rookery.cli.playing import orderly_end
 
-        movie = Movie.read(self.movie)
+        movie = read_movie(self.movie)
         game = _game_of(movie, self.rom)
+        check_core(self.core)
+        face = self._face()
         with GameSlot(game, core=self.core, frame_skip=movie.frame_skip, hashed=True) as slot:
-            self._go_to_start(slot, movie)
-            with self._face() as face:
-                seen, same = _compared(slot, movie, face)
+            self._check_emulator(movie.identity, slot.identity)
+            slot.go_to(movie.start or slot.start)
+            with orderly_end(), face as shown:
+                seen, same = _compared(slot, movie, shown)
         return self._conclude(movie, seen, same)
 
-    def _go_to_start(self, slot: GameSlot, movie: Movie) -> None:
-        from rookery.sims.snapshot import check_identity
-
-        try:
-            check_identity(movie.identity, slot.identity)
-            slot.go_to(movie.start or slot.start)
-        except CheckpointError as error:
-            advice = f"rookery record ... --inputs-of {self.movie} makes a new movie of the same inputs"
-            raise CheckpointError(f"{self.movie}: {error}; {advice}") from error
+    def _check_emulator(self, theirs: Identity, ours: Identity) -> None:
+        """Raises CheckpointError: the movie is another emulator's; its ROM is known to be the same."""
+        if theirs == ours:
+            return
+        same_core = (theirs.backend, theirs.core) == (ours.backend, ours.core)
+        remedy = "use that version" if same_core else f"give --core {_core_named(theirs)}"
+        raise CheckpointError(
+            f"{self.movie}: the movie was recorded with {_emulator(theirs)}, and this is {_emulator(ours)}, which need "
+            f"not play alike; {remedy}, or {_AGAIN} {self.movie} --out NEW"
+        )
 
     def _face(self) -> Any:
         if not self.watch:
@@ -69,7 +78,7 @@ class Replay:
         from rookery.cli.terminal import Terminal
         from rookery.clock import SystemClock
 
-        return Terminal(SystemClock())
+        return Terminal(SystemClock(), "--watch", "leave it out to compare only")
 
     def _conclude(self, movie: Movie, seen: int, same: bool) -> int:
         if not same:
@@ -90,21 +99,26 @@ def _game_of(movie: Movie, rom: Path | None) -> GameFile:
         ConfigError: it is not known where the ROM is.
         CheckpointError: it is another ROM.
     """
-    from rookery.cli.gameslot import find_game
+    from rookery.cli.gameslot import check_movie_of, check_rom_file, find_game
     from rookery.sims.games import GAMES
 
     known = next((one for one in GAMES if one.id == movie.game), None)
     if rom is None and (known is None or known.needs_rom):
         raise ConfigError(f"the movie was recorded with {movie.game!r}, which does not come with Rookery: give --rom")
-    game = find_game(str(rom), None) if rom is not None else find_game(movie.game, None)
-    digest = hashlib.sha256(game.rom.read_bytes()).hexdigest()
-    if digest != movie.identity.rom_sha256:
-        theirs = movie.identity.rom_sha256[:16]
-        raise CheckpointError(
-            f"the movie was recorded with another ROM: SHA-256 {theirs}..., {game.rom.name} has {digest[:16]}...; "
-            "give the ROM it was recorded with as --rom"
-        )
+    if rom is not None:
+        check_rom_file(rom)
+    game = find_game(movie.game if rom is None else str(rom), None)
+    check_movie_of(game, movie, "give the ROM it was recorded with as --rom")
     return game
+
+
+def _core_named(identity: Identity) -> str:
+    """The emulator as --core takes it: cores are files, named after what the core calls itself."""
+    return _CORE_OF_BACKEND.get(identity.backend, identity.core.lower().replace(" ", "_"))
+
+
+def _emulator(identity: Identity) -> str:
+    return f"{identity.core} {identity.version} ({identity.backend})"
 
 
 def _compared(slot: GameSlot, movie: Movie, face: Any) -> tuple[int, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from types import TracebackType
@@ -14,11 +15,18 @@ from rookery.cli.keys import BUTTON_OF, COMMAND_OF
 from rookery.errors import ConfigError
 
 SCALE = 3
+INVISIBLE = ("offscreen", "dummy")
+"""Drivers of SDL's that draw for nobody; it takes one of them silently where there is no display."""
+
 _POLL_S = 0.002
 
 
 class Window:
-    """A window as a face of a game; a context manager."""
+    """A window as a face of a game; a context manager.
+
+    Raises:
+        ConfigError: pygame is not installed, or there is nowhere to open a window.
+    """
 
     pictures_per_s = 60
 
@@ -33,14 +41,21 @@ class Window:
         self._title = title
         self._held: set[str] = set()
         self._surface: Any = None
+        self._open()
 
-    def __enter__(self) -> Window:
+    def _open(self) -> None:
+        display = self._pygame.display
         try:
-            self._pygame.display.init()
+            display.init()
+            if (driver := display.get_driver()) in INVISIBLE and not os.environ.get("SDL_VIDEODRIVER"):
+                display.quit()
+                raise self._pygame.error(f"there is no display, and SDL's {driver!r} driver shows nothing")
         except self._pygame.error as error:
             raise ConfigError(
                 f"--window: no window can be opened here: {error}; without it a game plays in the terminal"
             ) from None
+
+    def __enter__(self) -> Window:
         return self
 
     def __exit__(

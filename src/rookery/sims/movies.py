@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import os
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,6 +26,10 @@ MAGIC = b"RKMOVIE\n"
 FORMAT = 1
 HASH_BYTES = 8
 LONGEST_STEPS = 1 << 26
+MOST_FRAME_SKIP = 1000
+"""Frames of a step, as for environments: more can only be a mistake, or a file that was made to hang a machine."""
+
+POWER_ON = "power-on"
 
 _HEAD = struct.Struct("<8sHI")
 """Magic, format number, bytes of the header that follows."""
@@ -49,6 +54,7 @@ class Movie:
         start: a snapshot's bytes; empty if it starts when the machine is switched on.
         pads: what was held, one number a step.
         hashes: of every step, ``HASH_BYTES`` each, in one string.
+        switched_on: whether ``start`` is the machine's first moment, which any emulator can reach by itself.
     """
 
     identity: Identity
@@ -57,6 +63,12 @@ class Movie:
     start: bytes
     pads: tuple[int, ...]
     hashes: bytes
+    switched_on: bool = False
+
+    @property
+    def begins_at_power_on(self) -> bool:
+        """Whether its start need not be loaded to begin there."""
+        return self.switched_on or not self.start
 
     @property
     def steps(self) -> int:
@@ -76,7 +88,7 @@ class Movie:
                 "game": self.game,
                 **dataclasses.asdict(self.identity),
                 "frame_skip": self.frame_skip,
-                "begins": "state" if self.start else "power-on",
+                "begins": POWER_ON if self.begins_at_power_on else "state",
                 "steps": self.steps,
                 "sizes": sizes,
             }
@@ -100,7 +112,8 @@ class Movie:
             raise CheckpointError(f"{name} is no sound movie: its parts do not make {header['steps']} steps")
         pads = tuple(itertools.chain.from_iterable([pad] * run for pad, run in runs))
         identity = Identity(**{field.name: str(header[field.name]) for field in dataclasses.fields(Identity)})
-        return cls(identity, header["frame_skip"], str(header["game"]), start, pads, hashes)
+        switched_on = bool(start) and header.get("begins") == POWER_ON  # older movies with a start say "state"
+        return cls(identity, header["frame_skip"], str(header["game"]), start, pads, hashes, switched_on)
 
     def write(self, path: Path) -> None:
         """Write the file whole or not at all.
@@ -147,8 +160,13 @@ class Hasher:
 class Recorder:
     """Notes what was held and what came of it."""
 
-    def __init__(self, identity: Identity, frame_skip: int, game: str, start: bytes) -> None:
+    def __init__(
+        self, identity: Identity, frame_skip: int, game: str, start: bytes, *, switched_on: bool = False
+    ) -> None:
+        if not 1 <= frame_skip <= MOST_FRAME_SKIP:
+            raise ConfigError(f"frame_skip={frame_skip!r} must be a whole number from 1 to {MOST_FRAME_SKIP}")
         self._identity, self._frame_skip, self._game, self._start = identity, frame_skip, game, start
+        self._switched_on = switched_on
         self._pads: list[int] = []
         self._hashes = bytearray()
 
@@ -161,8 +179,24 @@ class Recorder:
 
     def movie(self) -> Movie:
         """What was noted so far."""
-        pads, hashes = tuple(self._pads), bytes(self._hashes)
-        return Movie(self._identity, self._frame_skip, self._game, self._start, pads, hashes)
+        steps = min(len(self._pads), len(self._hashes) // HASH_BYTES)  # a signal may have come between the two
+        pads, hashes = tuple(self._pads[:steps]), bytes(self._hashes[: steps * HASH_BYTES])
+        return Movie(self._identity, self._frame_skip, self._game, self._start, pads, hashes, self._switched_on)
+
+
+def check_place(path: Path, option: str) -> None:
+    """Refuse a name under which nothing could be written, before there is anything to lose.
+
+    Raises:
+        ConfigError: its directory is not there, is no directory, or may not be written to.
+    """
+    directory = path.parent
+    if not directory.is_dir():
+        raise ConfigError(f"{option} {path}: there is no directory {directory}; make it first, or give another name")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise ConfigError(f"{option} {path}: you may not write to the directory {directory}; give another name")
+    if path.is_dir():
+        raise ConfigError(f"{option} {path}: is a directory; give the name of a file in it")
 
 
 def replayed(movie: Movie, emulator: Emulator) -> Iterator[bool]:
@@ -222,5 +256,6 @@ def _parsed(text: bytes) -> dict[str, Any]:
         needed = {field.name for field in dataclasses.fields(Identity)} | {"game"}
     except (ValueError, TypeError, KeyError, RecursionError):
         return {}
-    sound = all(type(count) is int and 0 <= count < _MOST_BYTES for count in counts) and header["frame_skip"] > 0
-    return header if sound and header["steps"] <= LONGEST_STEPS and needed <= set(header) else {}
+    sound = all(type(count) is int and 0 <= count < _MOST_BYTES for count in counts) and needed <= set(header)
+    bounded = sound and 1 <= header["frame_skip"] <= MOST_FRAME_SKIP and header["steps"] <= LONGEST_STEPS
+    return header if bounded else {}
