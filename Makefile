@@ -17,7 +17,7 @@ ARGS ?=
 BIN := .venv/bin
 SOURCES := src tests benchmarks roms setup.py
 PROSE := $(SOURCES) docs README.md CHANGELOG.md CONTRIBUTING.md Makefile pyproject.toml
-INPUTS := pyproject.toml setup.py constraints.txt $(wildcard src/rookery/*/*.c src/rookery/*/*.h)
+INPUTS := pyproject.toml setup.py constraints.txt $(shell find src -name "*.[ch]")
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PACKAGE := $(INSTALL) --no-build-isolation --editable
 
@@ -66,7 +66,7 @@ docs: .venv/docs
 
 clean:
 	rm -rf .venv .venv-bench .cores build site .mypy_cache .ruff_cache .pytest_cache .hypothesis src/rookery.egg-info
-	rm -f src/rookery/*/_native*.so
+	find src -name '_*.so' -delete
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is made when its install is complete, and again when anything that goes into the install has changed.

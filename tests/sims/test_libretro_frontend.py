@@ -1,4 +1,7 @@
-"""What a core is told when it asks: the defaults of its own options in all forms, one directory, a log, no more."""
+"""What a core is told when it asks: the defaults of its own options in all forms, one directory, a log, no more.
+
+Everything holds for both twins of what a core calls: the one in Python and the native one.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,22 @@ import pytest
 
 from rookery.sims.libretro import api
 from rookery.sims.libretro.api import Ask
+from rookery.sims.libretro.frames import NativeFrames, PyFrames
 from rookery.sims.libretro.frontend import Frontend
 
 EXPERIMENTAL = 0x10000
 
 
-@pytest.fixture
-def frontend(tmp_path):
-    return Frontend(tmp_path, {})
+@pytest.fixture(params=["python", "native"])
+def frontend(tmp_path, request, monkeypatch):
+    monkeypatch.setenv("ROOKERY_NATIVE", "1" if request.param == "native" else "0")
+    frontend = Frontend(tmp_path, {})
+    assert type(frontend.frames) is (NativeFrames if request.param == "native" else PyFrames)
+    return frontend
 
 
 def ask(frontend, what, value=None):
-    return frontend.callbacks[0](int(what), cast(byref(value), ctypes.c_void_p) if value is not None else None)
+    return frontend.frames.callbacks[0](int(what), cast(byref(value), ctypes.c_void_p) if value is not None else None)
 
 
 def answer(frontend, key):
@@ -109,8 +116,9 @@ def test_the_log_can_be_called(frontend):
 
 
 def test_the_pad_can_be_asked_as_a_whole_or_button_by_button(frontend):
-    state = frontend.callbacks[5]
-    frontend.pad = 0b1000_0001
+    state = frontend.frames.callbacks[5]
+    frontend.frames.pad = 0b1000_0001
+    assert frontend.frames.pad == 0b1000_0001
     assert ask(frontend, Ask.GET_INPUT_BITMASKS | EXPERIMENTAL)
     assert state(0, api.DEVICE_JOYPAD, 0, api.ID_JOYPAD_MASK) == 0b1000_0001
     assert [state(0, api.DEVICE_JOYPAD, 0, button) for button in range(8)] == [1, 0, 0, 0, 0, 0, 0, 1]
@@ -119,9 +127,36 @@ def test_the_pad_can_be_asked_as_a_whole_or_button_by_button(frontend):
 
 
 def test_a_picture_that_did_not_change_stays(frontend):
-    frontend.callbacks[1](4096, 240, 160, 512)
-    frontend.callbacks[1](None, 240, 160, 512)
-    assert frontend.video == (4096, 240, 160, 512)
+    assert frontend.frames.video is None
+    frontend.frames.callbacks[1](4096, 240, 160, 512)
+    frontend.frames.callbacks[1](None, 240, 160, 512)
+    assert frontend.frames.video == (4096, 240, 160, 512)
+
+
+def test_sound_is_taken_and_not_heard(frontend):
+    _, _, sample, batch, poll, _ = frontend.frames.callbacks
+    sample(1, -1)
+    poll()
+    assert batch(None, 546) == 546, "a core may offer again what was not taken"
+
+
+def test_a_frame_is_run_as_often_as_asked(frontend):
+    frames = []
+    run = frontend.frames.runner(api.InputPoll(lambda: frames.append(frontend.frames.pad)))
+    frontend.frames.pad = 3
+    run(12)
+    run(0)
+    assert frames == [3] * 12
+
+
+def test_machines_do_not_share_a_pad_or_a_picture(frontend, tmp_path):
+    other = Frontend(tmp_path, {})
+    frontend.frames.pad, other.frames.pad = 1, 2
+    frontend.frames.callbacks[1](4096, 240, 160, 512)
+    frontend.set(b"speed", b"fast")
+    changed = ctypes.c_bool(True)
+    assert ask(other, Ask.GET_VARIABLE_UPDATE, changed)
+    assert (frontend.frames.pad, other.frames.pad, other.frames.video, changed.value) == (1, 2, None, False)
 
 
 @pytest.mark.parametrize(("number", "layout"), [(0, "rgb555"), (1, "bgrx8888"), (2, "rgb565")])

@@ -16,6 +16,7 @@ Current thread 0x00007f0b0808cb80 (most recent call first):
 SYSTEM_ONLY = """\
 Native stack (innermost first):
 /opt/lib/rookery/worker/_native.cpython-311-x86_64-linux-gnu.so(+0x24f6)[0x7f0b020b94f6]
+/tmp/scratch/rookery-frames-_frames.cpython-311-x86_64-linux-gnu-k2x.so(+0x1149)[0x7f0b020b9149]
 /usr/lib/libffi.so.8(ffi_call+0x23)[0x7f0b078ed503]
 /lib/x86_64-linux-gnu/libc.so.6(clock_nanosleep+0x23)[0x7f0b078ed503]
 /usr/lib/libpython3.11.so.1.0(PyObject_Vectorcall+0x33)[0x7f0b07b58ba3]

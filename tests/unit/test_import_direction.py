@@ -12,13 +12,14 @@ import rookery
 
 PACKAGE = Path(rookery.__file__).parent
 
-FOUNDATION = {"errors", "events", "clock"}
+FOUNDATION = {"errors", "events", "clock", "native"}
 SIDES = FOUNDATION | {"spec", "transport", "supervise"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "events": set(),
     "clock": set(),
+    "native": set(),
     "view": {"events"},
     "spec": FOUNDATION,
     "transport": FOUNDATION | {"spec"},

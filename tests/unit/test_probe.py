@@ -6,9 +6,9 @@ import gymnasium
 import pytest
 from gymnasium import spaces
 
+from rookery.native import native_module, native_status
 from rookery.spec.phase import Phase, Stage
 from rookery.transport.control import FROM_GENERATION, FROM_LETTER, FROM_SLOT, FROM_STAGE, Control, control_layout
-from rookery.transport.native import native_module, native_status
 from rookery.worker.probe import QUICK_BUILD_S, measure
 from rookery.worker.stamp import Stamp
 

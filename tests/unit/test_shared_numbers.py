@@ -7,13 +7,17 @@ import pytest
 
 import rookery
 from rookery.pool import notes
+from rookery.sims.libretro import api
 from rookery.spec.autoreset import Autoreset
 from rookery.spec.phase import Attention, Op, Phase
 from rookery.transport import control
 from rookery.worker import digest, loop, replay
 
 PACKAGE = Path(rookery.__file__).parent
-SOURCES = [PACKAGE / "transport" / "bell.h", PACKAGE / "worker" / "_native.c", PACKAGE / "pool" / "_native.c"]
+SOURCES = [
+    *(PACKAGE / "transport" / "bell.h", PACKAGE / "worker" / "_native.c", PACKAGE / "pool" / "_native.c"),
+    PACKAGE / "sims" / "libretro" / "_frames.c",
+]
 IN_PYTHON = {
     **{f"PHASE_{phase.name}": int(phase) for phase in Phase},
     **{f"OP_{op.name}": int(op) for op in Op},
@@ -23,6 +27,8 @@ IN_PYTHON = {
     **{name: value for name, value in vars(loop).items() if name.startswith(("LEAF_", "MAX_"))},
     **{name: value for module in (replay, digest) for name, value in vars(module).items() if name.endswith("_BIT")},
     **{name: getattr(notes, name) for name in ("STEP", "AUTORESET")},
+    **{name: getattr(api, name) for name in ("DEVICE_JOYPAD", "ID_JOYPAD_MASK", "ASK_BITS")},
+    **{ask.name: int(ask) for ask in api.Ask},
 }
 ONLY_IN_C = {
     *("MAX_BUFFERS", "ALWAYS_FULL_BYTES", "SAMPLES", "BLOCK_WORDS", "LINE_DIGESTS"),

@@ -26,8 +26,8 @@ class Info:
 
 def facts() -> list[tuple[str, str]]:
     """Name and value of everything worth putting into a bug report."""
+    from rookery.native import native_status
     from rookery.supervise import host
-    from rookery.transport.native import native_status
 
     native = native_status()
     return [

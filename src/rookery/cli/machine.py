@@ -16,10 +16,10 @@ from pathlib import Path
 from rookery.cli.diagnosis.finding import Severity
 from rookery.cli.sheet import GOOD, Verdict
 from rookery.errors import TransportError
+from rookery.native import native_status
 from rookery.pool.pool import Pool
 from rookery.spec.options import START_METHODS
 from rookery.supervise import host
-from rookery.transport.native import native_status
 from rookery.transport.segment import Segment, memory_file
 from rookery.view.words import bytes_in_words, seconds_in_words
 

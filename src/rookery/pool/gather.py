@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rookery.errors import Fault
+from rookery.native import native_module
 from rookery.pool.batch import NO_EPISODES, Batch, Episodes
 from rookery.spec.arrays import DictNode, Leaf, Node, assemble, leaves
 from rookery.spec.data import DataSpec
@@ -20,7 +21,6 @@ from rookery.spec.infos import add_info
 from rookery.spec.phase import Attention
 from rookery.transport.control import Control
 from rookery.transport.mailbox import TO_PARENT, Mailbox
-from rookery.transport.native import native_module
 
 Slots = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

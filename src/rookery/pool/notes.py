@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rookery.native import native_module
 from rookery.spec.arrays import Leaf
 from rookery.spec.codec import ActionCodec
 from rookery.transport.control import Control
-from rookery.transport.native import native_module
 
 CHUNK = 4096 + 16
 """Actions per slot that lie in place; older ones are packed away, which costs a few microseconds per chunk.

@@ -11,6 +11,7 @@ import numpy as np
 
 from rookery.clock import Clock, SystemClock
 from rookery.errors import UsageError
+from rookery.native import native_module
 from rookery.pool.asker import Asker
 from rookery.pool.batch import Batch
 from rookery.pool.checks import Slots
@@ -21,7 +22,6 @@ from rookery.spec.phase import Attention, Op
 from rookery.spec.plan import Plan
 from rookery.transport.control import Control
 from rookery.transport.mailbox import STATE, Mailbox
-from rookery.transport.native import native_module
 
 ORDINARY = Attention.MAIL | Attention.ENDED
 """What the fast way can deal with."""

@@ -24,6 +24,7 @@ import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 from rookery import events
 from rookery.clock import Clock
 from rookery.errors import ConfigError, RookeryWarning
+from rookery.native import native_status
 from rookery.pool.actions import ActionWriter
 from rookery.pool.crew import Crew
 from rookery.pool.eventlog import EventLog
@@ -40,7 +41,6 @@ from rookery.spec.seat import Hello, WorkerSpec
 from rookery.supervise import host
 from rookery.supervise.children import Children
 from rookery.supervise.lockfile import LockFile
-from rookery.transport.native import native_status
 
 PRELOAD = ("numpy", "gymnasium", "rookery.worker.main")
 """What every worker needs anyway; imported once by the fork server."""

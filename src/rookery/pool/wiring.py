@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from rookery.native import native_module
 from rookery.spec.layout import Layout
 from rookery.transport.bell import Bell
 from rookery.transport.control import Control, control_layout
 from rookery.transport.exchange import PARENT_ROUNDS, PyCaller
 from rookery.transport.mailbox import Mailbox
-from rookery.transport.native import native_module
 from rookery.transport.segment import Segment, memory_file
 
 

@@ -1,7 +1,8 @@
 """A machine's picture as an observation: cropped, gray or coloured, resized, and the last few stacked.
 
-Raw pixels go straight to gray in one pass. Conversions and resizing are OpenCV's, so that what a network saw in
-training is what it sees everywhere; where OpenCV is missing and needed, that is said instead of doing it differently.
+Raw pixels go straight to gray in one pass. Conversions and resizing are OpenCV's, or equal to it (``area``): what a
+network saw in training is what it sees everywhere. Where OpenCV is missing and needed, that is said instead of doing it
+differently.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from rookery.errors import ConfigError
+from rookery.errors import ConfigError, EmulatorError
+from rookery.sims.area import Resizer
 from rookery.sims.emulator import Picture, PixelLayout
 
 Image = npt.NDArray[np.uint8]
@@ -94,8 +96,8 @@ class Projector:
         self._resize = _resizer(screen.size)
         self._channels = 1 if screen.color == "gray" else 3
         image = self.image(first)
-        shape = (self._channels * screen.stack, *image.shape[:2])
-        self.space = gymnasium.spaces.Box(0, 255, shape, np.uint8)
+        self._shape = (self._channels * screen.stack, *image.shape[:2])
+        self.space = gymnasium.spaces.Box(0, 255, self._shape, np.uint8)
         self.stack: list[Image] = [image] * screen.stack
 
     def seen(self, picture: Picture) -> Image:
@@ -120,9 +122,19 @@ class Projector:
 
     def observation(self) -> Image:
         """The stacked pictures, channels first, as an array of its own."""
-        if self._channels == 1:
-            return np.stack(self.stack)
-        return np.concatenate([image.transpose(2, 0, 1) for image in self.stack])
+        whole = np.empty(self._shape, np.uint8)
+        for place, image in enumerate(self.stack):
+            if image.shape[:2] != self._shape[1:]:
+                raise EmulatorError(
+                    f"the game's picture is {image.shape[0]} x {image.shape[1]} now and was {self._shape[1]} x "
+                    f"{self._shape[2]}: such a game needs a screen with a size, like Screen(size=(84, 84))"
+                )
+            whole[place * self._channels : (place + 1) * self._channels] = _planes(image)
+        return whole
+
+
+def _planes(image: Image) -> Image:
+    return image[None] if image.ndim == 2 else image.transpose(2, 0, 1)
 
 
 def rgb_of(picture: Picture) -> Image:
@@ -183,7 +195,7 @@ def _resizer(size: tuple[int, int] | None) -> Pass:
     if cv2 is None:
         raise ConfigError(f"screen: size={size} needs OpenCV: {_INSTALL}; or observe the whole picture with size=None")
     height, width = size
-    return partial(cv2.resize, dsize=(width, height), interpolation=cv2.INTER_AREA)
+    return Resizer(size, partial(cv2.resize, dsize=(width, height), interpolation=cv2.INTER_AREA))
 
 
 def _opencv() -> Any:

@@ -61,7 +61,7 @@ class Tally:
 
     def any(self, before: Ram, after: Ram) -> bool:
         """Whether one of the terms is not zero. All are asked, for they may remember."""
-        return any(self.values(before, after))
+        return bool(self._terms) and any(self.values(before, after))
 
     def reset(self) -> None:
         """An episode begins."""

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from rookery.transport.native import native_module
+from rookery.native import native_module
 
 FULL_BIT = 1
 

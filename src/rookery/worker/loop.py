@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rookery.native import native_module
 from rookery.spec.arrays import DictNode, Leaf, Node, leaves
 from rookery.spec.autoreset import Autoreset
 from rookery.spec.data import DataSpec
@@ -18,7 +19,6 @@ from rookery.spec.phase import Op, Phase
 from rookery.transport.bell import Bell
 from rookery.transport.control import TO_POLL, Control
 from rookery.transport.exchange import WORKER_ROUNDS, Answerer
-from rookery.transport.native import native_module
 from rookery.worker import rng
 from rookery.worker.slot import EnvSlot
 from rookery.worker.stamp import Stamp

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from rookery.native import native_module
 from rookery.spec.autoreset import Autoreset
 from rookery.spec.context import SlotContext
 from rookery.spec.data import DataSpec
@@ -28,7 +29,6 @@ from rookery.supervise.child import DUMP_SIGNAL
 from rookery.transport.bell import Bell
 from rookery.transport.control import TO_CORE, TO_GO, TO_LETTER, TO_STOP, Control, control_layout
 from rookery.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
-from rookery.transport.native import native_module
 from rookery.transport.segment import Segment
 from rookery.worker import probe
 from rookery.worker.last_words import heard, last_words

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rookery.native import native_module
 from rookery.transport.control import RNG_KNOWN
-from rookery.transport.native import native_module
 
 _FORM = struct.Struct("<16s16sII")
 _KNOWN = 1

@@ -15,7 +15,9 @@ _TRACED = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<fun
 _NATIVE = re.compile(r"^(?P<library>[^\s(]+)\((?P<symbol>[^)+]*)[^)]*\) ?\[0x", re.MULTILINE)
 _OUR_ROOMS = re.compile(r"[/\\]rookery[/\\](worker|supervise)[/\\]")
 _INSTALLED = re.compile(r"[/\\](site-packages|dist-packages|rookery[/\\]sims|lib[/\\]python3[^/\\]*)[/\\]|^<frozen ")
-_SYSTEM = re.compile(r"^(libc|libpython|libpthread|libm|libffi|_ctypes|ld-linux|_native\.|python|linux-vdso)")
+_SYSTEM = re.compile(
+    r"^(libc|libpython|libpthread|libm|libffi|_ctypes|ld-linux|_native\.|rookery-frames-|python|linux-vdso)"
+)
 CURRENT, NATIVE = "Current thread", "Native stack"
 
 

@@ -1,7 +1,7 @@
-"""The half of the host that a core calls: answers its questions, hands it the pad, takes its pictures.
+"""The half of the host that a core calls: answers its questions. What it asks in every frame is ``frames``'s.
 
-The callbacks know nothing of the core that calls them, so that they form no cycle with it; whoever loads the core keeps
-``callbacks`` alive as long as the core. They run inside ``retro_run`` and must stay short.
+It knows nothing of the core that asks, so that it forms no cycle with it; whoever loads the core keeps it alive as long
+as the core.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from typing import Any
 from rookery.sims.emulator import PixelLayout
 from rookery.sims.libretro import api, options
 from rookery.sims.libretro.api import Ask
+from rookery.sims.libretro.frames import frames_of
 
 LAYOUTS: dict[int, PixelLayout] = {0: "rgb555", 1: "bgrx8888", 2: "rgb565"}
 """By libretro's number of a pixel format."""
-
-Video = tuple[int, int, int, int]
-"""Address, width, height and bytes a row of a picture in the core's memory."""
 
 
 @dataclass(frozen=True)
@@ -37,73 +35,41 @@ class Descriptor:
 
 
 class Frontend:
-    """What a core sees of the world.
+    """What a core sees of the world; ``is_silent``: the core can do without a log.
 
     Attributes:
         variables: the core's options and their values; the defaults until ``set`` is called.
-        pad: buttons held, as a number.
         layout: how the core's pixels lie.
-        video: the last picture; None before the first.
         descriptors: memory as the core declared it.
-        callbacks: the six functions in the order ``retro_set_...`` takes them; to be kept alive.
+        frames: pad, picture, and the functions that the core calls.
     """
 
-    def __init__(self, directory: Path, fixed: dict[bytes, bytes]) -> None:
+    def __init__(self, directory: Path, fixed: dict[bytes, bytes], *, is_silent: bool = False) -> None:
         self.variables: dict[bytes, bytes] = dict(fixed)
-        self.pad = 0
+        self._is_silent = is_silent
         self.layout: PixelLayout = "rgb555"
-        self.video: Video | None = None
         self.descriptors: tuple[Descriptor, ...] = ()
-        self._changed = False
         self._directory = os.fsencode(directory)
-        self._log = api.Log(lambda level, text: None)
         self._answers: dict[int, Callable[[int], bool]] = {
             Ask.GET_CAN_DUPE: self._can_dupe,
             Ask.GET_SYSTEM_DIRECTORY: self._directories,
             Ask.GET_SAVE_DIRECTORY: self._directories,
             Ask.SET_PIXEL_FORMAT: self._pixel_format,
             Ask.GET_VARIABLE: self._variable,
-            Ask.GET_VARIABLE_UPDATE: self._variable_update,
             Ask.GET_LOG_INTERFACE: self._log_interface,
             Ask.SET_MEMORY_MAPS: self._memory_maps,
-            Ask.SET_SYSTEM_AV_INFO: lambda address: True,
-            Ask.SET_GEOMETRY: lambda address: True,
-            Ask.GET_INPUT_BITMASKS: lambda address: True,
             Ask.GET_CORE_OPTIONS_VERSION: self._options_version,
         }
-        self.callbacks = (
-            api.Environment(self._environment),
-            api.VideoRefresh(self._video_refresh),
-            api.AudioSample(lambda left, right: None),
-            api.AudioSampleBatch(lambda samples, count: count),
-            api.InputPoll(lambda: None),
-            api.InputState(self._input_state),
-        )
+        self.frames = frames_of(self._answer, directory)
 
     def set(self, key: bytes, value: bytes) -> None:
         """Change an option; the core looks at it before its next frame."""
         self.variables[key] = value
-        self._changed = True
-
-    # ---- every frame ----------------------------------------------------------------------------------------------
-
-    def _video_refresh(self, address: int | None, width: int, height: int, pitch: int) -> None:
-        if address:
-            self.video = address, width, height, pitch
-
-    def _input_state(self, port: int, device: int, index: int, button: int) -> int:
-        if port or device != api.DEVICE_JOYPAD:
-            return 0
-        return self.pad if button == api.ID_JOYPAD_MASK else (self.pad >> button) & 1
-
-    def _variable_update(self, address: int) -> bool:
-        c_bool.from_address(address).value = self._changed
-        self._changed = False
-        return True
+        self.frames.tell_change()
 
     # ---- questions ------------------------------------------------------------------------------------------------
 
-    def _environment(self, ask: int, address: int | None) -> bool:
+    def _answer(self, ask: int, address: int | None) -> bool:
         ask &= api.ASK_BITS
         answer = self._answers.get(ask)
         if answer is not None:
@@ -141,8 +107,13 @@ class Frontend:
         return True
 
     def _log_interface(self, address: int) -> bool:
-        """Some cores call this function without looking whether they got one."""
-        c_void_p.from_address(address).value = cast(self._log, c_void_p).value
+        """Some cores call this function without looking whether they got one, so they are given one that does nothing.
+
+        A core that looks is refused: mGBA writes a line in every frame, for nobody to read.
+        """
+        if self._is_silent:
+            return False
+        c_void_p.from_address(address).value = cast(self.frames.log, c_void_p).value
         return True
 
     def _memory_maps(self, address: int) -> bool:

@@ -9,14 +9,17 @@ from __future__ import annotations
 import ctypes
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
 
 from rookery.errors import EmulatorError
 from rookery.sims.libretro import api, heap, library
 from rookery.sims.libretro.frontend import Frontend
+
+MGBA = "mGBA"
+AT_ONCE = 60
+"""Frames between two moments at which Python can be interrupted."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +60,15 @@ class Game:
     """
 
     def __init__(self, core: Path, rom: bytes, file_name: str, directory: Path, fixed: Mapping[bytes, bytes]) -> None:
-        self.frontend = Frontend(directory, dict(fixed))
         with heap.cleared():
             self._core = loaded = library.load(core, directory)
             self.info = info_of(loaded)
-            self._run: Callable[[], None] = loaded.retro_run
+            try:
+                self.frontend = Frontend(directory, dict(fixed), is_silent=self.info.name == MGBA)
+            except BaseException:
+                library.unload(loaded)
+                raise
+            self._run = self.frontend.frames.runner(loaded.retro_run)
             self._start()
             try:
                 self._insert(rom, file_name, directory)
@@ -74,7 +81,7 @@ class Game:
         self.timing = self._timing()
 
     def _start(self) -> None:
-        environment, video, sample, batch, poll, state = self.frontend.callbacks
+        environment, video, sample, batch, poll, state = self.frontend.frames.callbacks
         core = self._core
         core.retro_set_environment(environment)
         core.retro_init()
@@ -106,9 +113,10 @@ class Game:
 
     def run(self, frames: int) -> None:
         """Run whole frames with the pad that the frontend holds."""
-        run = self._run
-        for _ in repeat(None, frames):
-            run()
+        while frames > AT_ONCE:
+            self._run(AT_ONCE)
+            frames -= AT_ONCE
+        self._run(frames)
 
     def save(self) -> bytes:
         """The core's own state. Its size is asked each time: it may change as the game goes on."""

@@ -32,7 +32,7 @@ def load(path: Path, place: Path) -> ctypes.CDLL:
     Raises:
         EmulatorError: the file is missing, damaged, or no libretro core.
     """
-    library = _open_copy(path, _whole_file(path), place)
+    library = private(path, place, "core")
     try:
         declare(library)
         version = library.retro_api_version()
@@ -43,6 +43,23 @@ def load(path: Path, place: Path) -> ctypes.CDLL:
         unload(library)
         raise EmulatorError(f"{path} speaks version {version} of libretro's interface; only {API_VERSION} is known")
     return library
+
+
+def private(path: Path, place: Path, kind: str) -> ctypes.CDLL:
+    """A private instance of any library; ``kind`` is said in the name of its copy.
+
+    Raises:
+        EmulatorError: the file is missing or damaged, or no copy of it can be made in ``place``.
+    """
+    data = _whole_file(path)
+    descriptor, copy = tempfile.mkstemp(prefix=f"rookery-{kind}-{path.stem}-", suffix=path.suffix, dir=place)
+    try:
+        _write(descriptor, data, copy)
+        library = _open(copy, path)
+        same_code.share(copy, path, library._handle)
+        return library
+    finally:
+        os.unlink(copy)
 
 
 def unload(library: ctypes.CDLL) -> None:
@@ -60,17 +77,6 @@ def _whole_file(path: Path) -> bytes:
     if complaint:
         raise EmulatorError(f"{path} cannot be loaded: {complaint}. Install it again, or use another (rookery cores)")
     return data
-
-
-def _open_copy(path: Path, data: bytes, place: Path) -> ctypes.CDLL:
-    descriptor, copy = tempfile.mkstemp(prefix=f"rookery-core-{path.stem}-", suffix=path.suffix, dir=place)
-    try:
-        _write(descriptor, data, copy)
-        library = _open(copy, path)
-        same_code.share(copy, path, library._handle)
-        return library
-    finally:
-        os.unlink(copy)
 
 
 def _write(descriptor: int, data: bytes, copy: str) -> None:

@@ -17,11 +17,11 @@ from pathlib import Path
 from rookery.errors import ClosedError, EmulatorError
 from rookery.sims.emulator import Identity, MachineState, Memory, Picture, pad_of
 from rookery.sims.libretro import skipping
-from rookery.sims.libretro.frontend import Video
-from rookery.sims.libretro.game import Game
+from rookery.sims.libretro.frames import Video
+from rookery.sims.libretro.game import MGBA, Game
 from rookery.sims.libretro.memory import GBA_CARTRIDGE_SAVE, BusMemory
 from rookery.sims.libretro.picture import paint, picture_in, picture_of
-from rookery.sims.libretro.states import MGBA, Keeper
+from rookery.sims.libretro.states import Keeper
 from rookery.sims.systems import buttons_of
 
 SKIP_OPTION = b"mgba_frameskip"
@@ -105,7 +105,7 @@ class LibretroEmulator:
     def step(self, pad: int) -> None:
         """Run ``frame_skip`` frames with ``pad`` held; only the last is drawn where the core can leave drawing out."""
         game = self._open_game()
-        game.frontend.pad = pad & self._pad_bits
+        game.frontend.frames.pad = pad & self._pad_bits
         self._loaded = None
         game.run(self.frame_skip)
 
@@ -114,7 +114,7 @@ class LibretroEmulator:
         game = self._open_game()
         if frames < 1:
             raise EmulatorError(f"advance(frames={frames}): at least one frame must be run")
-        game.frontend.pad = pad & self._pad_bits
+        game.frontend.frames.pad = pad & self._pad_bits
         self._loaded = None
         if not self.abilities.skips_drawing:
             return game.run(frames)
@@ -146,7 +146,7 @@ class LibretroEmulator:
         game = self._open_game()
         if self._loaded is not None:
             return self._loaded
-        video = game.frontend.video
+        video = game.frontend.frames.video
         if self._drawn is None or self._drawn[0] != video:
             self._drawn = video, picture_of(game)
         return self._drawn[1]
@@ -159,7 +159,7 @@ class LibretroEmulator:
         core, cartridge = self._keeper.save(game)
         picture = self.picture()
         pixels = picture.pixels.tobytes()
-        return MachineState(core, cartridge, pixels, picture.pixels.shape, picture.layout, 0, game.frontend.pad)
+        return MachineState(core, cartridge, pixels, picture.pixels.shape, picture.layout, 0, game.frontend.frames.pad)
 
     def load(self, state: MachineState) -> None:
         """Be exactly there; EmulatorError if the core refuses."""
@@ -168,7 +168,7 @@ class LibretroEmulator:
         self._keeper.load(game, state.core, state.cartridge)
         if game.info.name == MGBA:
             paint(game, picture.pixels)
-        game.frontend.pad = state.pad & self._pad_bits
+        game.frontend.frames.pad = state.pad & self._pad_bits
         self._loaded = picture
 
     # ---- the end --------------------------------------------------------------------------------------------------

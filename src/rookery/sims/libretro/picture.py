@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rookery.errors import EmulatorError
 from rookery.sims.emulator import MachineState, Picture, PixelLayout
-from rookery.sims.libretro.frontend import Video
+from rookery.sims.libretro.frames import Video
 from rookery.sims.libretro.game import Game
 from rookery.sims.libretro.memory import array_of
 
@@ -22,17 +22,17 @@ NUMBERS: dict[PixelLayout, tuple[str, int]] = {
 def picture_of(game: Game) -> Picture:
     """What the core has drawn last, in its own memory; black before its first frame."""
     layout = game.frontend.layout
-    if game.frontend.video is None:
+    if game.frontend.frames.video is None:
         dtype, numbers = NUMBERS[layout]
         return Picture(np.zeros(_shape(game.timing.height, game.timing.width, numbers), dtype), layout)
-    return Picture(_canvas(game, game.frontend.video, layout), layout)
+    return Picture(_canvas(game, game.frontend.frames.video, layout), layout)
 
 
 def paint(game: Game, pixels: npt.NDArray[Any] | int) -> None:
     """Put pixels where the core draws, for what it does not draw over; nothing if they do not fit."""
-    if game.frontend.video is None:
+    if game.frontend.frames.video is None:
         return
-    canvas = _canvas(game, game.frontend.video, game.frontend.layout, writeable=True)
+    canvas = _canvas(game, game.frontend.frames.video, game.frontend.layout, writeable=True)
     if isinstance(pixels, int) or (pixels.shape == canvas.shape and pixels.dtype == canvas.dtype):
         canvas[...] = pixels
 

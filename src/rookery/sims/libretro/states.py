@@ -11,9 +11,8 @@ import ctypes
 
 from rookery.errors import EmulatorError
 from rookery.sims.libretro import api, mgba_state
-from rookery.sims.libretro.game import Game
+from rookery.sims.libretro.game import MGBA, Game
 
-MGBA = "mGBA"
 GBA_SPRITES = 0x07000000
 MAY_HAVE_CLOCK = {"gba", "gb", "gbc"}
 

@@ -10,7 +10,9 @@ import os
 from dataclasses import dataclass
 from types import ModuleType
 
-NATIVE_MODULES = ("rookery.transport._native", "rookery.worker._native", "rookery.pool._native")
+NATIVE_MODULES = (
+    "rookery.transport._native", "rookery.worker._native", "rookery.pool._native", "rookery.sims._native",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
