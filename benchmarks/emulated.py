@@ -1,6 +1,7 @@
 """Emulators: what undrawn frames bring, what the second core brings, how much memory a game takes.
 
-Every number is a ratio of windows that were run in turn, one right after the other.
+Every ratio is one of windows that were run in turn, one right after the other. Rounds can be taken at any time, so that
+they lie all over a long run: the host has slow minutes, and a speed should not be that of one of them.
 """
 
 from __future__ import annotations
@@ -54,22 +55,32 @@ class Emulated:
         return statistics.median(self.rates[name]) if name in self.rates else None
 
 
-def measure(rounds: int, window_s: float, say: Callable[[str], None]) -> Emulated:
-    """All of it."""
-    found = Emulated()
-    groups = {name: _opened(name, workloads, found) for name, workloads in LOOPS.items()}
-    try:
-        for turn in range(rounds):
-            for name in _turned(sorted(set(groups) - set(found.errors)), turn):
-                found.rates.setdefault(name, []).append(together(groups[name], window_s).rate)
-    finally:
-        for child in (child for group in groups.values() for child in group):
+class Stage:
+    """Bare loops that are open and wait, until ``close``; one that cannot be opened is an error in ``found``."""
+
+    def __init__(self) -> None:
+        self.found = Emulated()
+        self.rounds = 0
+        self._groups = {name: _opened(name, workloads, self.found) for name, workloads in LOOPS.items()}
+
+    def round(self, window_s: float) -> None:
+        """Each of them for a moment, in turn."""
+        names = sorted(set(self._groups) - set(self.found.errors))
+        for name in _turned(names, self.rounds):
+            self.found.rates.setdefault(name, []).append(together(self._groups[name], window_s).rate)
+        self.rounds += 1
+
+    def close(self) -> None:
+        """End all of them."""
+        for child in (child for group in self._groups.values() for child in group):
             child.end()
+
+
+def summarise(found: Emulated, say: Callable[[str], None]) -> None:
+    """The speeds in a few lines."""
     for name in LOOPS:
         rate = found.rate(name)
         say(f"  {name:<42}{rate:>12,.0f} steps/s" if rate else f"  {name}: {found.errors.get(name)}")
-    _measure_memory(found)
-    return found
 
 
 def _turned(names: Sequence[str], turn: int) -> list[str]:
@@ -87,7 +98,8 @@ def _opened(name: str, workloads: Sequence[str], found: Emulated) -> list[Child]
     return children
 
 
-def _measure_memory(found: Emulated) -> None:
+def measure_memory(found: Emulated) -> None:
+    """What workers take; nothing else may be measured meanwhile."""
     try:
         one, many = _workers_mb(num_envs=4, workers=4), _workers_mb(num_envs=20, workers=4)
     except rookery.RookeryError as error:
@@ -108,5 +120,10 @@ def _workers_mb(num_envs: int, workers: int) -> float:
 
 if __name__ == "__main__":
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
-    result = measure(5, 1.5, print)
-    print(f"worker {result.worker_mb} MB, slot {result.slot_mb} MB", result.errors)
+    stage = Stage()
+    for _ in range(5):
+        stage.round(1.5)
+    stage.close()
+    summarise(stage.found, print)
+    measure_memory(stage.found)
+    print(f"worker {stage.found.worker_mb} MB, slot {stage.found.slot_mb} MB", stage.found.errors)

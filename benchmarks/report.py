@@ -54,6 +54,8 @@ METHOD = """\
   equally many workers, take turns in short windows of equally many batches, the same episodes step by step, and each
   pair of windows gives one ratio. Six pairs of pools are opened one after the other. "+-" is the standard error of the
   median.
+- The bare loops of emulators are measured in rounds between the other tables, all over the run: a speed without a
+  limit beside it should not be that of one slow minute of the host.
 - "start" is from the system's import to its first observations; PSS is of its whole process tree, after half a second.
 - EnvPool steps its own C++ version of a game, so a ratio to these bare loops would mean nothing.
 - "others" is what all processes but the measured ones used, "steal" what the host took, both in cores (worst window): a
@@ -77,7 +79,7 @@ def render(
         *(cell_section(measured) for measured in findings.cells),
         "## Start, idle, memory (8 CartPole slots)",
         alone_table([findings.rookery, findings.peer]),
-        "## Emulators: bare loops in turn",
+        "## Emulators: bare loops in turn, all over the run",
         emulated_table(findings.emulated),
         "## Healing: its price while nothing breaks",
         prices_table(findings.prices),

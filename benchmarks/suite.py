@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import math
 import os
 import statistics
 import sys
@@ -18,7 +19,7 @@ import healing
 import procfs
 import report
 from cells import CELLS, Cell
-from rookery.transport.native import native_status
+from rookery.native import native_status
 from rounds import Measured, measure
 
 CORES = 2
@@ -71,18 +72,32 @@ def _chosen(args: argparse.Namespace) -> list[Cell]:
 def _measure_all(cells: list[Cell], rounds: int, window_s: float) -> floors.Findings:
     _say("start, idle, memory")
     ours, peer = alone.rookery(rounds), alone.gymnasium_async(1)
-    measured = []
-    for number, cell in enumerate(cells, 1):
-        _say(f"{cell.name} ({number}/{len(cells)})")
-        measured.append(measure(cell, rounds, window_s * cell.stretch, _say))
-        _summarise(measured[-1])
-    _say("emulators")
-    machines = emulated.measure(rounds, window_s, _say)
+    measured, machines = _measure_cells(cells, rounds, window_s)
+    _say("memory of emulators")
+    emulated.measure_memory(machines)
     _say("price of healing, recovery")
     quick = rounds == 1
     prices = healing.prices(cells, 2 if quick else healing.PAIRS, healing.WINDOW_S)
     recoveries = healing.recoveries(2 if quick else healing.KILLS)
     return floors.Findings(measured, ours, peer, prices, recoveries, machines)
+
+
+def _measure_cells(cells: list[Cell], rounds: int, window_s: float) -> tuple[list[Measured], emulated.Emulated]:
+    """Cell by cell, and after each some rounds of the emulators."""
+    stage, each = emulated.Stage(), math.ceil(rounds / len(cells))
+    measured = []
+    try:
+        for number, cell in enumerate(cells, 1):
+            _say(f"{cell.name} ({number}/{len(cells)})")
+            measured.append(measure(cell, rounds, window_s * cell.stretch, _say))
+            _summarise(measured[-1])
+            for _ in range(each):
+                stage.round(window_s)
+    finally:
+        stage.close()
+    _say("emulators")
+    emulated.summarise(stage.found, _say)
+    return measured, stage.found
 
 
 def _summarise(measured: Measured) -> None:
