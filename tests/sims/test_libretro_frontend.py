@@ -130,7 +130,16 @@ def test_a_picture_that_did_not_change_stays(frontend):
     assert frontend.frames.video is None
     frontend.frames.callbacks[1](4096, 240, 160, 512)
     frontend.frames.callbacks[1](None, 240, 160, 512)
+    frontend.frames.callbacks[1](4096, 240, 160, 512)
     assert frontend.frames.video == (4096, 240, 160, 512)
+
+
+def test_a_picture_in_another_place_or_size_is_told(frontend):
+    places = [(4096, 240, 160, 512), (8192, 240, 160, 512), (8192, 256, 160, 512), (8192, 256, 160, 1024)]
+    for moves, place in enumerate(places, 1):
+        frontend.frames.callbacks[1](*place)
+        frontend.frames.callbacks[1](*place)
+        assert (frontend.frames.moves, frontend.frames.video) == (moves, place)
 
 
 def test_sound_is_taken_and_not_heard(frontend):

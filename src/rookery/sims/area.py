@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,9 @@ Image = npt.NDArray[np.uint8]
 Resize = Callable[[Image], Image]
 Side = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 """Of each pixel of the result: the first pixel that it covers; and a row of weights for those, one for the next, ..."""
+
+Plan = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.int32], npt.NDArray[np.float32]]
+"""For rows and for columns."""
 
 TRIALS = 3
 """Pictures of noise: in each, some hundredth of the pixels lies just between two whole numbers."""
@@ -38,36 +40,32 @@ class Resizer:
 
     def __init__(self, size: tuple[int, int], slow: Resize) -> None:
         self._size, self._slow = size, slow
-        self._native = native_module("rookery.sims._native")
-        self._ways: dict[tuple[int, ...], Resize] = {}
+        native = native_module("rookery.sims._native")
+        self._resize: Callable[..., None] | None = None if native is None else native.resize_area
+        self._plans: dict[tuple[int, ...], Plan | None] = {}
 
     def __call__(self, image: Image) -> Image:
         """The resized picture, an array of its own."""
-        way = self._ways.get(image.shape)
-        if way is None:
-            way = self._ways[image.shape] = self._way(image.shape)
-        return way(image)
+        shape = image.shape
+        if shape not in self._plans:
+            self._plans[shape] = self._trusted(shape)
+        plan = self._plans[shape]
+        return self._slow(image) if plan is None else self._quick(image, plan)
 
-    def _way(self, shape: tuple[int, ...]) -> Resize:
-        if self._native is None or len(shape) != 2 or shape[0] <= self._size[0] or shape[1] <= self._size[1]:
-            return self._slow
-        quick = _quick(self._native, shape, self._size)
-        noise = np.random.default_rng(0)
-        trials = (noise.integers(0, 256, shape).astype(np.uint8) for _ in range(TRIALS))
-        is_equal = all(np.array_equal(quick(trial), self._slow(trial)) for trial in trials)
-        return quick if is_equal else self._slow
-
-
-def _quick(native: Any, shape: tuple[int, ...], size: tuple[int, int]) -> Resize:
-    resize, width = native.resize_area, shape[1]
-    plan = (*side(shape[0], size[0]), *side(width, size[1]))
-
-    def quick(image: Image) -> Image:
-        target = np.empty(size, np.uint8)
-        resize(image, width, target, *plan)
+    def _quick(self, image: Image, plan: Plan) -> Image:
+        assert self._resize is not None
+        target = np.empty(self._size, np.uint8)
+        self._resize(image, image.shape[1], target, *plan)
         return target
 
-    return quick
+    def _trusted(self, shape: tuple[int, ...]) -> Plan | None:
+        """The plan for pictures of a shape; None where OpenCV's way must be gone."""
+        if self._resize is None or len(shape) != 2 or shape[0] <= self._size[0] or shape[1] <= self._size[1]:
+            return None
+        plan = (*side(shape[0], self._size[0]), *side(shape[1], self._size[1]))
+        noise = np.random.default_rng(0)
+        trials = (noise.integers(0, 256, shape).astype(np.uint8) for _ in range(TRIALS))
+        return plan if all(np.array_equal(self._quick(trial, plan), self._slow(trial)) for trial in trials) else None
 
 
 @cache

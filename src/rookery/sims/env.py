@@ -143,9 +143,13 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         given = self._rewards.values(before, after)
         terminated = self._ends.any(before, after)
         truncated = self._truncates.any(before, after) or self._steps == self._max_steps
-        info = {name: after[name] for name in self._told_fields}
-        info.update({name: float(given[place]) for name, place in self._told_rewards})
-        return self._observer.observation(), float(sum(given)), terminated, truncated, info
+        return self._observer.observation(), float(sum(given)), terminated, truncated, self._told(after, given)
+
+    def _told(self, ram: Ram, given: Sequence[Any]) -> dict[str, Any]:
+        if not self._told_fields and not self._told_rewards:
+            return {}
+        rewards = {name: float(given[place]) for name, place in self._told_rewards}
+        return {**{name: ram[name] for name in self._told_fields}, **rewards}
 
     def render(self) -> Image | None:
         """The whole picture in colour."""

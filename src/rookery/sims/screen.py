@@ -105,7 +105,7 @@ class Projector:
         if picture.layout != self._layout:
             self._layout = picture.layout
             self._convert = _converter(picture.layout, self._screen.color)
-        return self._convert(self._crop(picture.pixels))
+        return self._convert(picture.pixels if self._crop is None else self._crop(picture.pixels))
 
     def image(self, picture: Picture, other: Image | None = None) -> Image:
         """One picture as it is observed, or the brighter of it and what was ``seen`` just before."""
@@ -177,9 +177,9 @@ def _converter(layout: PixelLayout, color: str) -> Pass:
     return lambda pixels: convert(pixels.view(np.uint8).reshape(*pixels.shape, 2), code)
 
 
-def _cropper(screen: Screen, first: Picture) -> Pass:
+def _cropper(screen: Screen, first: Picture) -> Pass | None:
     if screen.crop is None:
-        return lambda pixels: pixels
+        return None
     height, width = first.pixels.shape[:2]
     top, bottom, left, right = screen.crop
     if top + bottom >= height or left + right >= width:

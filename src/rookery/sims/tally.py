@@ -57,11 +57,11 @@ class Tally:
 
     def values(self, before: Ram, after: Ram) -> list[Any]:
         """What every term says of this step."""
-        return [term(before, after) for term in self._terms]
+        return [term(before, after) for term in self._terms] if self._terms else []
 
     def any(self, before: Ram, after: Ram) -> bool:
         """Whether one of the terms is not zero. All are asked, for they may remember."""
-        return bool(self._terms) and any(self.values(before, after))
+        return any(self.values(before, after))
 
     def reset(self) -> None:
         """An episode begins."""

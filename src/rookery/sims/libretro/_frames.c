@@ -15,6 +15,7 @@ typedef struct {
   const void *address;                      /* of the last picture; NULL before the first */
   size_t pitch;
   uint32_t width, height;
+  uint32_t moves; /* how often pictures have come from another place or in another size */
   uint32_t pad;
   bool changed; /* an option, since the core has looked last */
 
@@ -45,6 +46,8 @@ static bool environment(unsigned what, void *answer) {
 
 static void video(const void *address, unsigned width, unsigned height, size_t pitch) {
   if (!address) return; /* nothing has changed */
+  if (address == desk.address && width == desk.width && height == desk.height && pitch == desk.pitch) return;
+  desk.moves++;
   desk.address = address;
   desk.width = width;
   desk.height = height;

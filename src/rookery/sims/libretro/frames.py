@@ -47,6 +47,10 @@ class Frames(Protocol):
     log: Any
 
     @property
+    def moves(self) -> int:
+        """How often pictures have come from another place or in another size; ``video`` is the same until then."""
+
+    @property
     def video(self) -> Video | None:
         """The last picture; None before the first."""
 
@@ -76,7 +80,7 @@ class PyFrames:
     """The twin that needs no compiler."""
 
     def __init__(self, answer: Answer) -> None:
-        self.pad = 0
+        self.pad = self.moves = 0
         self.video: Video | None = None
         self._changed = False
         self._answer = answer
@@ -114,8 +118,10 @@ class PyFrames:
         return True
 
     def _video_refresh(self, address: int | None, width: int, height: int, pitch: int) -> None:
-        if address:
-            self.video = address, width, height, pitch
+        video = (address, width, height, pitch) if address else self.video
+        if video != self.video:
+            self.video = video
+            self.moves += 1
 
     def _input_state(self, port: int, device: int, index: int, button: int) -> int:
         if port or device != api.DEVICE_JOYPAD:
@@ -137,6 +143,7 @@ class Desk(ctypes.Structure):
         ("pitch", c_size_t),
         ("width", c_uint32),
         ("height", c_uint32),
+        ("moves", c_uint32),
         ("pad", c_uint32),
         ("changed", c_bool),
         ("environment", api.Environment),
@@ -179,6 +186,11 @@ class NativeFrames:
     @pad.setter
     def pad(self, pad: int) -> None:
         self._desk.pad = pad
+
+    @property
+    def moves(self) -> int:
+        """How often pictures have come from another place or in another size."""
+        return int(self._desk.moves)
 
     @property
     def video(self) -> Video | None:

@@ -17,7 +17,6 @@ from pathlib import Path
 from rookery.errors import ClosedError, EmulatorError
 from rookery.sims.emulator import Identity, MachineState, Memory, Picture, pad_of
 from rookery.sims.libretro import skipping
-from rookery.sims.libretro.frames import Video
 from rookery.sims.libretro.game import MGBA, Game
 from rookery.sims.libretro.memory import GBA_CARTRIDGE_SAVE, BusMemory
 from rookery.sims.libretro.picture import paint, picture_in, picture_of
@@ -76,7 +75,7 @@ class LibretroEmulator:
         self.frames_per_s = game.timing.frames_per_s
         self._skip = b""
         self._loaded: Picture | None = None
-        self._drawn: tuple[Video | None, Picture] | None = None
+        self._drawn: tuple[int, Picture] | None = None
         self._keeper = Keeper(game, system)
         self.abilities = Abilities(
             skips_drawing=system == "gba" and game.frontend.variables.get(SKIP_OPTION) == b"0",
@@ -146,9 +145,9 @@ class LibretroEmulator:
         game = self._open_game()
         if self._loaded is not None:
             return self._loaded
-        video = game.frontend.frames.video
-        if self._drawn is None or self._drawn[0] != video:
-            self._drawn = video, picture_of(game)
+        moves = game.frontend.frames.moves
+        if self._drawn is None or self._drawn[0] != moves:
+            self._drawn = moves, picture_of(game)
         return self._drawn[1]
 
     # ---- states ---------------------------------------------------------------------------------------------------
