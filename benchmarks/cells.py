@@ -77,6 +77,12 @@ def first_ready(num_envs: int, batch: int, each: int = 1, **settings: Any) -> En
     return Entry("rookery_first", "rookery", f"Rookery Pool, first {batch} ready", settings)
 
 
+def pinned(num_envs: int, batch: int) -> Entry:
+    """The same with a core for each worker."""
+    settings = first_ready(num_envs, batch, pin_workers=True).settings
+    return Entry("rookery_pinned", "rookery", f"Rookery Pool, first {batch} ready, workers pinned", settings)
+
+
 def tianshou_first(batch: int) -> Entry:
     """Tianshou's own first-ready mode."""
     return Entry("tianshou_first", "tianshou", f"Tianshou ShmemVectorEnv, wait_num={batch}", {"wait_num": batch})
@@ -118,7 +124,8 @@ CELLS = (
     Cell("null4", 128, (ROOKERY, GYM_ASYNC, GYM_SYNC), limit="null4"),
     Cell("null84", 8, (ROOKERY, GYM_ASYNC, GYM_SYNC), limit="null84"),
     Cell(
-        "errand", 8, (APART, LOCKSTEP, ROOKERY, TWO_WORKERS, first_ready(8, 4), GYM_ASYNC, SB3_SUBPROC),
+        "errand", 8,
+        (APART, LOCKSTEP, ROOKERY, TWO_WORKERS, first_ready(8, 4), pinned(8, 4), GYM_ASYNC, SB3_SUBPROC),
         limit="errand",
     ),
     Cell("pong", 8, (LOCKSTEP, STREAM, SEEDED, GYM_ASYNC, SB3_SUBPROC, TIANSHOU, ENVPOOL), limit="pong"),
