@@ -6,18 +6,21 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from types import ModuleType
 
-NATIVE_MODULES = (
-    "rookery.transport._native", "rookery.worker._native", "rookery.pool._native", "rookery.sims._native",
-)  # fmt: skip
+MODULES = ("rookery.transport._native", "rookery.worker._native", "rookery.pool._native", "rookery.sims._native")
+LIBRARIES = ("rookery.sims.libretro._frames",)
+"""Built and found like modules, but loaded by other means than an import."""
 
 
 @dataclass(frozen=True)
 class NativeStatus:
-    """Whether the native modules are used, with the reason in words."""
+    """Whether native code is used, with the reason in words."""
 
     active: bool
     reason: str
@@ -27,14 +30,32 @@ def native_status() -> NativeStatus:
     """Decide from the environment variable and from what was built."""
     if os.environ.get("ROOKERY_NATIVE", "1") == "0":
         return NativeStatus(False, "switched off by ROOKERY_NATIVE=0")
-    for name in NATIVE_MODULES:
-        try:
-            importlib.import_module(name)
-        except ImportError as error:
-            return NativeStatus(False, f"{name} cannot be imported ({error}); reinstall where a C compiler exists")
-    return NativeStatus(True, "all native modules are built and importable")
+    complaint = _complaint()
+    return NativeStatus(not complaint, complaint or "all native modules are built and importable")
 
 
 def native_module(name: str) -> ModuleType | None:
     """One native module, or None if the pure-Python path is in use."""
     return importlib.import_module(name) if native_status().active else None
+
+
+def native_library(name: str) -> Path | None:
+    """The file of one native library, or None if the pure-Python path is in use."""
+    return _file_of(name) if native_status().active else None
+
+
+@cache
+def _complaint() -> str:
+    """What of the native code is missing: it is used as a whole or not at all."""
+    for name in MODULES:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            return f"{name} cannot be imported ({error}); reinstall where a C compiler exists"
+    missing = [name for name in LIBRARIES if _file_of(name) is None]
+    return f"{missing[0]} is not built; reinstall where a C compiler exists" if missing else ""
+
+
+def _file_of(name: str) -> Path | None:
+    spec = importlib.util.find_spec(name)
+    return Path(spec.origin) if spec is not None and spec.origin else None

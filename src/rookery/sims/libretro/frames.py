@@ -8,7 +8,6 @@ alive as long as the core. Everything that is asked seldom goes on to the fronte
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import weakref
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, c_bool, c_size_t, c_uint32, c_void_p
@@ -17,7 +16,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any, Protocol
 
-from rookery.native import native_status
+from rookery.native import native_library
 from rookery.sims.libretro import api, library
 from rookery.sims.libretro.api import Ask
 
@@ -63,14 +62,8 @@ class Frames(Protocol):
 
 def frames_of(answer: Answer, place: Path) -> Frames:
     """The native twin where it is built and not switched off; ``place`` is a directory for a private copy of it."""
-    path = native_library()
+    path = native_library(LIBRARY)
     return PyFrames(answer) if path is None else NativeFrames(answer, path, place)
-
-
-def native_library() -> Path | None:
-    """The file of the native twin; None if the pure-Python path is in use."""
-    spec = importlib.util.find_spec(LIBRARY) if native_status().active else None
-    return Path(spec.origin) if spec is not None and spec.origin else None
 
 
 # ---- in Python ----------------------------------------------------------------------------------------------------
