@@ -40,6 +40,7 @@ class Cell:
         limit: whose bare loops are the limit; the heavy tail uses the burn's, whose mean cost is the same, because a
             bare loop over a heavy tail is a noisy measure.
         stretch: how much longer its windows are than usual.
+        times: how many times as many windows it has: where a few hundredths decide, few windows decide by luck.
         quick: part of a ``--quick`` run.
     """
 
@@ -48,6 +49,7 @@ class Cell:
     entries: tuple[Entry, ...]
     limit: str
     stretch: float = 1.0
+    times: int = 1
     quick: bool = False
 
     @property
@@ -126,7 +128,7 @@ CELLS = (
     Cell(
         "errand", 8,
         (APART, LOCKSTEP, ROOKERY, TWO_WORKERS, first_ready(8, 4), pinned(8, 4), GYM_ASYNC, SB3_SUBPROC),
-        limit="errand",
+        limit="errand", times=4,
     ),
     Cell("pong", 8, (LOCKSTEP, STREAM, SEEDED, GYM_ASYNC, SB3_SUBPROC, TIANSHOU, ENVPOOL), limit="pong"),
 )  # fmt: skip

@@ -171,6 +171,12 @@ FLOORS = (
         True,
         ratio("errand-8", "rookery_pinned"),
     ),
+    Floor(
+        "mGBA, 8 environments in a pool, first ready, workers pinned: of two bare loops over the same 8",
+        0.93,
+        True,
+        lead("errand-8", "apart", "rookery_pinned"),
+    ),
     Floor("NES, fceumm: times nes_py on the same ROM", 4.0, True, emulated("lantern", "lantern_nes_py"), "x"),
     Floor("mGBA, a worker with one slot", 35, False, lambda findings: findings.emulated.worker_mb, " MB"),
     Floor("mGBA, an added slot in a worker", 5, False, lambda findings: findings.emulated.slot_mb, " MB"),

@@ -38,7 +38,8 @@ def main() -> int:
     findings = _measure_all(_chosen(args), rounds, window_s)
     found = floors.verdicts(findings)
     run = (
-        f"{datetime.date.today():%d %B %Y}; {rounds} windows of {window_s:g} s per system (longer for the heavy tail); "
+        f"{datetime.date.today():%d %B %Y}; {rounds} windows of {window_s:g} s per system (longer for the heavy tail, "
+        "more for emulated games); "
         f"{(time.monotonic() - began) / 60:.1f} minutes."
     )
     about = {**procfs.describe_machine(), "native path": native_status().reason}
@@ -89,7 +90,8 @@ def _measure_cells(cells: list[Cell], rounds: int, window_s: float) -> tuple[lis
     try:
         for number, cell in enumerate(cells, 1):
             _say(f"{cell.name} ({number}/{len(cells)})")
-            measured.append(measure(cell, rounds, window_s * cell.stretch, _say))
+            windows = rounds if rounds == 1 else rounds * cell.times
+            measured.append(measure(cell, windows, window_s * cell.stretch, _say))
             _summarise(measured[-1])
             for _ in range(each):
                 stage.round(window_s)

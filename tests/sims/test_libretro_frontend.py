@@ -115,6 +115,10 @@ def test_the_log_can_be_called(frontend):
     api.Log(log.value)(3, b"something about %s and %d")
 
 
+def test_a_core_that_can_do_without_a_log_gets_none(tmp_path):
+    assert not ask(Frontend(tmp_path, {}, is_silent=True), Ask.GET_LOG_INTERFACE, ctypes.c_void_p())
+
+
 def test_the_pad_can_be_asked_as_a_whole_or_button_by_button(frontend):
     state = frontend.frames.callbacks[5]
     frontend.frames.pad = 0b1000_0001

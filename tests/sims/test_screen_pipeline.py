@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from rookery.errors import ConfigError
+from rookery.errors import ConfigError, EmulatorError
 from rookery.sims.emulator import Picture
 from rookery.sims.screen import Projector, Screen, rgb_of
 
@@ -152,3 +152,15 @@ def test_without_opencv_the_plain_picture_is_the_same_and_the_rest_is_refused(mo
     for screen in (Screen(), Screen(size=None), Screen(color="rgb")):
         with pytest.raises(ConfigError, match=r"needs OpenCV: pip install 'rookery\[emulators\]'"):
             Projector(screen, picture("rgb565"))
+
+
+@pytest.mark.parametrize("color", ["gray", "rgb"])
+def test_a_picture_that_changes_its_size_needs_a_screen_with_one(color):
+    wide = picture("rgb565", height=160, width=256)
+    sized = Projector(Screen(color=color), picture("rgb565"))
+    sized.push(sized.image(wide))
+    assert sized.space.contains(sized.observation())
+    whole = Projector(Screen(color=color, size=None), picture("rgb565"))
+    whole.push(whole.image(wide))
+    with pytest.raises(EmulatorError, match=r"160 x 256 now and was 160 x 240.*Screen\(size="):
+        whole.observation()
