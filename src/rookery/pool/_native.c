@@ -518,6 +518,38 @@ static PyObject *slots_of(PyObject *module, PyObject *const *args, Py_ssize_t na
     return out;
 }
 
+/* recv_batch(recv_some, rows, recipe, need, start, timeout_ns, until_ns) -> (groups, slots, attention, batch) once so many
+ * groups are ready; None where recv_some gives none. ``recipe`` is (kind, arrays, keys, episodes); without one, and where
+ * anything but plain rows has come, there is no batch (None). One call instead of ten: what runs once in a while has gone
+ * cold each time. */
+static PyObject *recv_batch(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    PyObject *recipe = nargs == 7 ? args[2] : NULL;
+    if (!recipe || (recipe != Py_None && (!PyTuple_Check(recipe) || PyTuple_GET_SIZE(recipe) != 4))) {
+        PyErr_SetString(PyExc_TypeError, "recv_batch(recv_some, rows, recipe, need, start, timeout_ns, until_ns)");
+        return NULL;
+    }
+    PyObject *found = PyObject_Vectorcall(args[0], args + 3, 4, NULL), *slots = NULL, *made = NULL, *out = NULL;
+    if (!found || found == Py_None) return found;
+    if (!PyTuple_Check(found) || PyTuple_GET_SIZE(found) != 2) {
+        PyErr_SetString(PyExc_TypeError, "recv_some must give groups and attention");
+        goto end;
+    }
+    PyObject *groups = PyTuple_GET_ITEM(found, 0), *attention = PyTuple_GET_ITEM(found, 1);
+    int is_plain = PyObject_Not(attention);
+    if (is_plain < 0 || !(slots = slots_of(module, (PyObject *const[]){groups, args[1]}, 2))) goto end;
+    if (is_plain && recipe != Py_None) {
+        PyObject *const of[] = {PyTuple_GET_ITEM(recipe, 0), slots, Py_True, PyTuple_GET_ITEM(recipe, 1),
+                                PyTuple_GET_ITEM(recipe, 2), PyTuple_GET_ITEM(recipe, 3)};
+        if (!(made = batch(module, of, 6))) goto end;
+    }
+    out = PyTuple_Pack(4, groups, slots, attention, made ? made : Py_None);
+end:
+    Py_XDECREF(made);
+    Py_XDECREF(slots);
+    Py_DECREF(found);
+    return out;
+}
+
 /* ended(slots, terminated, truncated, returns, lengths, times) -> (slots, returns, lengths, times) of those that ended.
  * Flags are by row, records by slot. */
 static PyObject *ended(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
@@ -546,6 +578,7 @@ static PyObject *ended(PyObject *module, PyObject *const *args, Py_ssize_t nargs
 static PyMethodDef functions[] = {
     {"batch", (PyCFunction)(void *)batch, METH_FASTCALL, "Fresh copies of rows, as a batch."},
     {"slots_of", (PyCFunction)(void *)slots_of, METH_FASTCALL, "The slots of some groups."},
+    {"recv_batch", (PyCFunction)(void *)recv_batch, METH_FASTCALL, "The next batch, where it is a common one."},
     {"ended", (PyCFunction)(void *)ended, METH_FASTCALL, "Which slots ended, with what is known of their episodes."},
     {NULL, NULL, 0, NULL}};
 

@@ -56,6 +56,9 @@ class Gatherer:
         native = native_module("rookery.pool._native") if copy and len(parts) == len(found) else None
         self._native: Any = native
         self._common = (*parts, control.reward, control.terminated, control.truncated, self._all_valid)
+        # What a common batch is made of, for native code; None where more has to be done to it.
+        is_simple = native is not None and not self._is_nested
+        self.recipe = (Batch, self._common, self._keys, NO_EPISODES) if is_simple else None
         self._records = (control.episode_return, control.episode_length, control.episode_time_s)
 
     def everybody(self, attention: int) -> Batch:

@@ -21,7 +21,13 @@ from rookery.transport.mailbox import ORDER, Mailbox
 
 
 class Healer:
-    """Orders under way, and wounds."""
+    """Orders under way, and wounds.
+
+    Attributes:
+        heals: whether slots are brought back at all.
+        orders: those under way, by slot.
+        diverged: whether a replay has gone another way than the first time.
+    """
 
     def __init__(
         self,
@@ -35,7 +41,7 @@ class Healer:
         self.heals = heals
         self._journal, self._control, self._mail, self._clock, self._emit = journal, control, mail, clock, emit
         self._wounds = Wounds()
-        self._orders: dict[int, Restore] = {}
+        self.orders: dict[int, Restore] = {}
         self._healing: set[int] = set()
         self.diverged = False
 
@@ -61,12 +67,12 @@ class Healer:
 
     def drop(self, slot: int) -> None:
         """A new episode is wanted on purpose: what is under way for the slot is not needed any more."""
-        if slot in self._orders:
+        if slot in self.orders:
             self.renew(slot)
 
     def renew(self, slot: int) -> None:
         """The slot gets a new environment and a new episode; calls made into the old one are repeated."""
-        self._orders.pop(slot, None)
+        self.orders.pop(slot, None)
         self._healing.discard(slot)
         self._wounds.forget(slot)
         self._control.restore_bytes[slot] = 0
@@ -77,7 +83,7 @@ class Healer:
         """Their worker is up, or has answered: tell of those that are back; returns those that failed to come back."""
         failed = []
         for slot in slots:
-            order = self._orders.get(slot)
+            order = self.orders.get(slot)
             if order is None:
                 continue
             if self._control.outcome[slot] == Outcome.RESTORED:
@@ -88,7 +94,7 @@ class Healer:
 
     def try_older(self, slot: int, is_open: bool) -> bool:
         """A replay did not arrive. Whether there is an older snapshot to begin from; the order is written then."""
-        wound, order = self._wounds.of(slot), self._orders.pop(slot, None)
+        wound, order = self._wounds.of(slot), self.orders.pop(slot, None)
         if wound is None or order is None:
             return False
         if order.beginning is not None and self._journal.is_on_the_way(slot, order.beginning):
@@ -126,15 +132,10 @@ class Healer:
     def tell_progress(self, slots: Iterable[int]) -> None:
         """Say how far long replays are."""
         for slot in self._healing.intersection(slots):
-            order, done = self._orders[slot], int(self._control.restored_steps[slot])
+            order, done = self.orders[slot], int(self._control.restored_steps[slot])
             if done:
                 first = order.beginning.length if order.beginning is not None else 0
                 self._emit(ReplayProgress(slots=(slot,), done=max(done - first, 0), total=order.steps))
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether any order is under way."""
-        return bool(self._orders)
 
     def can_move(self, slots: Iterable[int]) -> bool:
         """Whether these slots' workers may be replaced at any moment."""
@@ -159,10 +160,10 @@ class Healer:
         control.outcome[slot], control.restored_steps[slot] = Outcome.NONE, 0
         control.restore_number[slot] += 1
         control.restore_bytes[slot] = self._mail.put(slot, ORDER, order)
-        self._orders[slot] = order
+        self.orders[slot] = order
 
     def _healed(self, slot: int, order: Restore) -> None:
-        del self._orders[slot]
+        del self.orders[slot]
         self._control.restore_bytes[slot] = 0
         wound = self._wounds.of(slot)
         if wound is not None and slot in self._healing:

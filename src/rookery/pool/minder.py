@@ -70,7 +70,7 @@ class Minder:
     @property
     def careful(self) -> bool:
         """Whether any slot needs more than the fast path."""
-        return self.desk.troubled or self._retiring is not None or self.healer.is_busy
+        return self.desk.troubled or self._retiring is not None or bool(self.healer.orders)
 
     def attend(self) -> None:
         """One look at the workers.

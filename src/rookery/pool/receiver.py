@@ -5,6 +5,7 @@ A dead or late worker is noticed in the slow branch of the same wait that waits 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,10 @@ class Receiver:
         self._native: Any = native_module("rookery.pool._native") if is_even else None
         self._even = np.stack(plan.group_rows) if is_even else None
         # The native exchange reads the machine's own clock.
-        self._recv_some = getattr(caller, "recv_some", None) if isinstance(clock, SystemClock) else None
+        recv_some = getattr(caller, "recv_some", None) if isinstance(clock, SystemClock) else None
+        self._swift: Any = None
+        if self._native is not None and recv_some is not None:
+            self._swift = partial(self._native.recv_batch, recv_some, self._even, gather.recipe)
         self._turn, self._mended, self._carried = 0, False, Attention.NONE
         self.last_slots = np.zeros(0, np.int64)
         self.last_groups: list[int] = []
@@ -64,17 +68,22 @@ class Receiver:
         need = min(self._batch_groups, self._caller.inflight_count)
         if not need:
             raise UsageError("nothing is under way: call send() (or reset()) before recv()")
-        batch = self._recv_swiftly(need) if need < self._all_groups else None
+        batch: Batch | None = None
+        if need < self._all_groups and self._swift is not None and not self._mended and not self._minder.careful:
+            # Some groups in one native call; nothing comes of it if it is time to look after the workers.
+            found = self._swift(need, self._turn, TICK_NS, self._minder.next_tick)
+            if found is not None:
+                groups, slots, attention, batch = found
+                batch = self._some(groups, need, attention) if batch is None else self._passed_on(groups, slots, batch)
         while batch is None:
             batch = self._recv_once(need)
         return batch
 
-    def _recv_swiftly(self, need: int) -> Batch | None:
-        """A batch of some groups in one native call; None while anything is wrong, or about to be looked after."""
-        if self._recv_some is None or self._minder.careful or self._mended:
-            return None
-        found = self._recv_some(need, self._turn, TICK_NS, self._minder.next_tick)
-        return None if found is None else self._some(found[0], need, found[1])
+    def _passed_on(self, groups: list[int], slots: Slots, batch: Batch) -> Batch:
+        """A batch with nothing to look at: remember whose it is."""
+        self._turn = (groups[-1] + 1) % self._all_groups
+        self.last_slots, self.last_groups = slots, groups
+        return batch
 
     def _recv_once(self, need: int) -> Batch | None:
         """The rows of those who are ready; None if some slot was asked again."""
