@@ -107,6 +107,22 @@ def test_a_rom_reaches_the_game(rookery, here):
     assert rookery("check", "game:Particular", "--rom", "mine.gba", "--steps", "5").code == 0
 
 
+def test_a_reader_that_has_left_is_no_error():
+    """What was printed waits in a buffer; that nobody takes it turns out when that is emptied."""
+    program = """\
+import os, sys
+from rookery.cli.main import _guarded
+reads, writes = os.pipe()
+os.close(reads)
+os.dup2(writes, 1)
+sys.exit(_guarded(lambda: print("for nobody") or 0))"""
+    buffered = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False, env=buffered
+    )
+    assert (done.stderr, done.returncode) == ("", 1)
+
+
 def test_help_for_nobody_is_no_error(here):
     program = "from rookery.cli.main import main; import sys; sys.exit(main(['--help']))"
     command = f"{sys.executable} -c {shlex.quote(program)} | head -n 1"

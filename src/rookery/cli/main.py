@@ -89,7 +89,10 @@ def _parse(argv: Sequence[str] | None) -> Verb:
 
 def _guarded(run: Callable[[], int]) -> int:
     try:
-        return run()
+        try:
+            return run()
+        finally:
+            sys.stdout.flush()  # here and not at exit, where nobody could hear of a reader that has left
     except (ConfigError, UsageError) as error:
         return _say(error, WRONG)
     except WorkerError as error:
