@@ -60,15 +60,15 @@ class Stage:
 
     def __init__(self) -> None:
         self.found = Emulated()
-        self.rounds = 0
+        self._rounds = 0
         self._groups = {name: _opened(name, workloads, self.found) for name, workloads in LOOPS.items()}
 
     def round(self, window_s: float) -> None:
         """Each of them for a moment, in turn."""
         names = sorted(set(self._groups) - set(self.found.errors))
-        for name in _turned(names, self.rounds):
+        for name in _turned(names, self._rounds):
             self.found.rates.setdefault(name, []).append(together(self._groups[name], window_s).rate)
-        self.rounds += 1
+        self._rounds += 1
 
     def close(self) -> None:
         """End all of them."""

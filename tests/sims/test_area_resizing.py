@@ -74,7 +74,13 @@ def test_where_opencv_differs_in_one_pixel_its_way_is_taken(lies):
 
 
 @pytest.mark.parametrize(
-    ("shape", "why"), [((160, 240, 3), "in colour"), ((60, 240), "lower already"), ((160, 84), "as wide already")]
+    ("shape", "why"),
+    [
+        ((160, 240, 3), "in colour"),
+        ((60, 240), "lower already"),
+        ((160, 84), "as wide already"),
+        ((90, 5000), "wider than native code takes"),
+    ],
 )
 def test_what_is_no_gray_picture_to_be_made_smaller_is_left_to_opencv(shape, why):
     slow = Trial((84, 84))

@@ -6,8 +6,6 @@ import gymnasium
 import pytest
 from gymnasium import spaces
 
-from rookery import native
-from rookery.native import native_library, native_module, native_status
 from rookery.spec.phase import Phase, Stage
 from rookery.transport.control import FROM_GENERATION, FROM_LETTER, FROM_SLOT, FROM_STAGE, Control, control_layout
 from rookery.worker.probe import QUICK_BUILD_S, measure
@@ -79,30 +77,3 @@ def test_an_older_letter_stays_readable_until_the_next_one(control):
     stamp.reach(Stage.HELLO, 120)
     stamp.reach(Stage.READY)
     assert control.from_worker[0, [FROM_STAGE, FROM_LETTER]].tolist() == [Stage.READY, 120]
-
-
-def test_the_pure_python_path_can_be_chosen_and_says_why(monkeypatch):
-    monkeypatch.setenv("ROOKERY_NATIVE", "0")
-    status = native_status()
-    assert not status.active
-    assert "ROOKERY_NATIVE=0" in status.reason
-    assert native_module("rookery.worker._native") is None
-
-
-@pytest.fixture
-def looked_anew():
-    native._complaint.cache_clear()
-    yield
-    native._complaint.cache_clear()
-
-
-@pytest.mark.parametrize("kind", ["MODULES", "LIBRARIES"])
-@pytest.mark.usefixtures("looked_anew")
-def test_native_code_is_used_as_a_whole_or_not_at_all(monkeypatch, kind):
-    monkeypatch.setattr(native, kind, (*getattr(native, kind), "rookery.sims._never_built"))
-    status = native_status()
-    assert not status.active
-    assert "rookery.sims._never_built" in status.reason
-    assert "compiler" in status.reason
-    assert native_module("rookery.worker._native") is None
-    assert native_library("rookery.sims.libretro._frames") is None

@@ -7,6 +7,7 @@ import pytest
 
 import rookery
 from rookery.pool import notes
+from rookery.sims import area
 from rookery.sims.libretro import api
 from rookery.spec.autoreset import Autoreset
 from rookery.spec.phase import Attention, Op, Phase
@@ -16,7 +17,7 @@ from rookery.worker import digest, loop, replay
 PACKAGE = Path(rookery.__file__).parent
 SOURCES = [
     *(PACKAGE / "transport" / "bell.h", PACKAGE / "worker" / "_native.c", PACKAGE / "pool" / "_native.c"),
-    PACKAGE / "sims" / "libretro" / "_frames.c",
+    *(PACKAGE / "sims" / "_native.c", PACKAGE / "sims" / "libretro" / "_frames.c"),
 ]
 IN_PYTHON = {
     **{f"PHASE_{phase.name}": int(phase) for phase in Phase},
@@ -29,6 +30,7 @@ IN_PYTHON = {
     **{name: getattr(notes, name) for name in ("STEP", "AUTORESET")},
     **{name: getattr(api, name) for name in ("DEVICE_JOYPAD", "ID_JOYPAD_MASK", "ASK_BITS")},
     **{ask.name: int(ask) for ask in api.Ask},
+    "MOST_PIXELS": area.MOST_PIXELS,
 }
 ONLY_IN_C = {
     *("MAX_BUFFERS", "ALWAYS_FULL_BYTES", "SAMPLES", "BLOCK_WORDS", "LINE_DIGESTS"),

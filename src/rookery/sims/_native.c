@@ -21,8 +21,8 @@ static float line[MOST_PIXELS], mixed[MOST_PIXELS], sum[MOST_PIXELS];
 #ifdef __SSE2__
 #include <emmintrin.h>
 
-/* Four neighbours at once, the first `return value` of all. Four pixels are loaded for each of them and turned, so that
-   the first ones stand together, then the second ones. */
+/* Four neighbours at once; returns how many are done. Four pixels are loaded for each of them and turned, so that the
+   first ones stand together, then the second ones. */
 static Py_ssize_t mix_fours(const Side *across) {
     const Py_ssize_t count = across->count;
     if (across->taps != 4) return 0;

@@ -25,6 +25,9 @@ Side = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 Plan = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.int32], npt.NDArray[np.float32]]
 """For rows and for columns."""
 
+MOST_PIXELS = 4096
+"""In a row or column of what is resized natively."""
+
 TRIALS = 3
 """Pictures of noise: in each, some hundredth of the pixels lies just between two whole numbers."""
 
@@ -60,7 +63,9 @@ class Resizer:
 
     def _trusted(self, shape: tuple[int, ...]) -> Plan | None:
         """The plan for pictures of a shape; None where OpenCV's way must be gone."""
-        if self._resize is None or len(shape) != 2 or shape[0] <= self._size[0] or shape[1] <= self._size[1]:
+        if self._resize is None or len(shape) != 2 or max(shape) > MOST_PIXELS:
+            return None
+        if shape[0] <= self._size[0] or shape[1] <= self._size[1]:
             return None
         plan = (*side(shape[0], self._size[0]), *side(shape[1], self._size[1]))
         noise = np.random.default_rng(0)

@@ -57,6 +57,7 @@ class Tally:
 
     def values(self, before: Ram, after: Ram) -> list[Any]:
         """What every term says of this step."""
+        # A comprehension is a call of its own, in every step, and often there are no terms.
         return [term(before, after) for term in self._terms] if self._terms else []
 
     def any(self, before: Ram, after: Ram) -> bool:

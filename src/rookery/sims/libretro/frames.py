@@ -105,7 +105,7 @@ class PyFrames:
         if what in GRANTED:
             return True
         if what != Ask.GET_VARIABLE_UPDATE:
-            return self._answer(what, address)
+            return self._answer(ask, address)
         c_bool.from_address(address or 0).value = self._changed
         self._changed = False
         return True
