@@ -35,6 +35,22 @@ def test_no_slot_starves_when_all_are_alike(batch_size):
     assert counts.min() > 0.1 * counts.mean()  # who is ready first comes more often; nobody is left out
 
 
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_slots_that_are_all_ready_take_turns(monkeypatch, native):
+    monkeypatch.setenv("ROOKERY_NATIVE", native)
+    came = []
+    with rookery.Pool(CountingEnv, 4, workers=1, batch_size=1, start_method="fork") as pool:
+        pool.reset(seed=5)
+        pool.send([0] * 4)
+        for _ in range(12):
+            while pool._caller.wait(4, 1_000_000_000) < 4:
+                pass
+            batch = pool.recv()
+            came.append(int(batch.slots[0]))
+            pool.send([0], batch.slots)
+    assert came == [0, 1, 2, 3] * 3
+
+
 def test_slow_slot_holds_up_no_other_worker_and_comes_in_its_turn():
     """Counted over whole naps of the slow one: in less, a busy machine may not have run each worker once."""
     slow = Fragile("nap", When("step", again=True, slots=(0,)))
