@@ -38,6 +38,7 @@ TITLES = {
 METHOD = """\
 - Every system lives in its own process, opened once per table; one runs at a time, the others stand idle. A round is
   one window of each, in turning order. Below: median over windows, in brackets the slowest and the fastest window.
+  Every window has a run-up that does not count: rows that lay ready since the last one are not of this one.
 - The **limit** is two bare loops (`env.step`, `env.reset`, nothing else) in two processes at the same time, measured
   before and after every round. A **ratio** is a window's rate over the mean of the two limits around its own round; the
   table has the median of the ratios. The heavy tail is compared with the burn's limit: same mean cost, less noise.
