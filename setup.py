@@ -30,6 +30,7 @@ setup(
         native("rookery.worker._native", "src/rookery/worker/_native.c"),
         native("rookery.pool._native", "src/rookery/pool/_native.c"),
         native("rookery.sims._native", "src/rookery/sims/_native.c", "-O3"),
+        native("rookery.sims._holes", "src/rookery/sims/_holes.c"),
         native("rookery.sims.libretro._frames", "src/rookery/sims/libretro/_frames.c"),
     ]
     if sys.platform == "linux"

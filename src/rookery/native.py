@@ -13,7 +13,13 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-MODULES = ("rookery.transport._native", "rookery.worker._native", "rookery.pool._native", "rookery.sims._native")
+MODULES = (
+    "rookery.transport._native",
+    "rookery.worker._native",
+    "rookery.pool._native",
+    "rookery.sims._native",
+    "rookery.sims._holes",
+)
 LIBRARIES = ("rookery.sims.libretro._frames",)
 """Built and found like modules, but loaded by other means than an import."""
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery.sims.holes import BLOCK, squeeze, stretch
+from rookery.sims.holes import BLOCK, MOST_PARTS, squeeze, squeeze_plainly, stretch
 
 MOST = 1 << 20
 SIZES = st.sampled_from([0, 1, 7, 8, BLOCK - 1, BLOCK, BLOCK + 1, 8 * BLOCK, 9 * BLOCK + 5])
@@ -26,6 +26,17 @@ def patchy(size, seed):
 def test_parts_come_back_as_one(parts):
     blobs = [patchy(size, seed) for size, seed in parts]
     assert stretch(squeeze(*blobs), MOST) == b"".join(blobs)
+
+
+@given(st.lists(st.tuples(SIZES, st.integers(0, 99)), max_size=6))
+def test_without_native_code_the_same_is_written(parts):
+    blobs = [patchy(size, seed) for size, seed in parts]
+    assert squeeze(*blobs) == squeeze_plainly(*blobs)
+
+
+def test_many_parts_are_no_others():
+    blobs = [bytes([number % 3]) * 100 for number in range(MOST_PARTS + 1)]
+    assert squeeze(*blobs) == squeeze(b"".join(blobs))
 
 
 def test_only_blocks_with_something_in_them_are_kept():

@@ -13,8 +13,13 @@ import struct
 
 import numpy as np
 
+from rookery.native import native_module
+
 BLOCK = 1024
 """Small enough to find the gaps in a console's memory, large enough that looking for them is quick."""
+
+MOST_PARTS = 64
+"""That are squeezed natively."""
 
 _SIZE = struct.Struct("<Q")
 _WORD = np.dtype("<u8")
@@ -22,6 +27,13 @@ _WORD = np.dtype("<u8")
 
 def squeeze(*parts: bytes) -> bytes:
     """All parts, one after the other, without their empty blocks."""
+    native = native_module("rookery.sims._holes") if len(parts) <= MOST_PARTS else None
+    squeezed: bytes = squeeze_plainly(*parts) if native is None else native.squeeze(*parts)
+    return squeezed
+
+
+def squeeze_plainly(*parts: bytes) -> bytes:
+    """The twin that needs no compiler."""
     size = sum(map(len, parts))
     words = np.frombuffer(b"".join((*parts, bytes(-size % BLOCK))), _WORD).reshape(-1, BLOCK // _WORD.itemsize)
     full = np.bitwise_or.reduce(words, axis=1) != 0
