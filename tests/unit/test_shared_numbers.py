@@ -7,7 +7,7 @@ import pytest
 
 import rookery
 from rookery.pool import notes
-from rookery.sims import area
+from rookery.sims import area, holes
 from rookery.sims.libretro import api
 from rookery.spec.autoreset import Autoreset
 from rookery.spec.phase import Attention, Op, Phase
@@ -17,7 +17,7 @@ from rookery.worker import digest, loop, replay
 PACKAGE = Path(rookery.__file__).parent
 SOURCES = [
     *(PACKAGE / "transport" / "bell.h", PACKAGE / "worker" / "_native.c", PACKAGE / "pool" / "_native.c"),
-    *(PACKAGE / "sims" / "_native.c", PACKAGE / "sims" / "libretro" / "_frames.c"),
+    *(PACKAGE / "sims" / "_native.c", PACKAGE / "sims" / "_holes.c", PACKAGE / "sims" / "libretro" / "_frames.c"),
 ]
 IN_PYTHON = {
     **{f"PHASE_{phase.name}": int(phase) for phase in Phase},
@@ -31,10 +31,11 @@ IN_PYTHON = {
     **{name: getattr(api, name) for name in ("DEVICE_JOYPAD", "ID_JOYPAD_MASK", "ASK_BITS")},
     **{ask.name: int(ask) for ask in api.Ask},
     "MOST_PIXELS": area.MOST_PIXELS,
+    **{name: getattr(holes, name) for name in ("BLOCK", "MOST_PARTS")},
 }
 ONLY_IN_C = {
     *("MAX_BUFFERS", "ALWAYS_FULL_BYTES", "SAMPLES", "BLOCK_WORDS", "LINE_DIGESTS"),
-    *("PILE_BATCHES", "PILE_BYTES"),
+    *("PILE_BATCHES", "PILE_BYTES", "SIZE_BYTES"),
 }
 
 
