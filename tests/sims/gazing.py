@@ -35,15 +35,16 @@ def play(emulator, seed, steps=30):
 
 def loaded_copies():
     """Private copies of cores that are mapped into this process, by the part of each that it can write to."""
-    return {line.split()[4] for line in _maps_of_cores() if "rw-p" in line}
+    return {line.split()[4] for line in maps_of_cores() if "rw-p" in line}
 
 
 def codes_of_copies():
     """Files whose code such copies run."""
-    return {line.split()[4] for line in _maps_of_cores() if "r-xp" in line}
+    return {line.split()[4] for line in maps_of_cores() if "r-xp" in line}
 
 
-def _maps_of_cores():
+def maps_of_cores():
+    """All that is mapped of such copies, a line each."""
     return [line for line in Path("/proc/self/maps").read_text().splitlines() if "rookery-core-" in line]
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from gazing import codes_of_copies, loaded_copies, play, playing, sight
+from gazing import codes_of_copies, loaded_copies, maps_of_cores, play, playing, sight
 from installed import core_named
 from tiny_roms import GBA_HELD, gba_rom
 
@@ -56,7 +56,7 @@ def test_many_machines_fit_into_one_process(new_mgba, machine):
 def test_machines_of_one_core_run_the_same_code_and_write_to_memory_of_their_own(core, machine):
     codes, copies = codes_of_copies(), loaded_copies()
     emulators = [machine(core) for _ in range(3)]
-    assert len(codes_of_copies() - codes) == 1
+    assert len(codes_of_copies() - codes) == 1, "\n".join(maps_of_cores())
     assert len(loaded_copies() - copies) == 3
     expected = play(emulators[1], 1)
     emulators[0].close()
