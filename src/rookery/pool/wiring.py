@@ -32,7 +32,7 @@ class Wiring:
         self.control = Control(self._control_segment.buffer, self._lines, self._rows, slots)
         self.slab_fd = memory_file("slab")
         self.mail = Mailbox(memory_file("mail"), self._rows)
-        self.parent_bell = Bell.create(wakes_nearby=True)  # workers ring between two steps
+        self.parent_bell = Bell.create()
         self.bells = [Bell.create() for _ in range(self._lines)]
         self._line_of = np.zeros(0, np.int32)
         self._worker_of = np.zeros(0, np.int32)

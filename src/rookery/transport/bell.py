@@ -1,11 +1,7 @@
-"""A doorbell: something to sleep on until somebody rings. An eventfd or a pipe.
+"""A doorbell: something to sleep on until somebody rings. An eventfd, or a pipe where there is none.
 
 Who sleeps says so in shared memory first (see ``bell.h`` for why no ring is ever lost), so a ring costs a system call
 only when somebody sleeps.
-
-The two differ in where the sleeper wakes up while every core is busy. An eventfd's runs where it ran last, and takes
-that core from whoever is there, half way through a step. A pipe's runs on the core of who has rung, and who has just
-finished something: Linux takes a write to a pipe as a sign that the writer has done its part.
 """
 
 from __future__ import annotations
@@ -22,12 +18,9 @@ class Bell:
         self.ring_fd = ring_fd
 
     @classmethod
-    def create(cls, *, wakes_nearby: bool = False) -> Bell:
-        """A new bell, not inherited over exec unless passed on by number.
-
-        ``wakes_nearby``: where no core is free, the sleeper runs on that of whoever rings.
-        """
-        if hasattr(os, "eventfd") and not wakes_nearby:
+    def create(cls) -> Bell:
+        """A new bell, not inherited over exec unless passed on by number."""
+        if hasattr(os, "eventfd"):
             fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
             return cls(fd, fd)
         wait_fd, ring_fd = os.pipe()
@@ -39,8 +32,8 @@ class Bell:
         """Wake whoever waits; never blocks."""
         try:
             os.write(self.ring_fd, b"\1\0\0\0\0\0\0\0")
-        except (BlockingIOError, BrokenPipeError):
-            pass  # a full pipe already rings; one that nobody reads any more has nobody to wake
+        except BlockingIOError:
+            pass  # a full pipe already rings
 
     def wait(self, timeout_s: float | None, also: int = -1) -> None:
         """Sleep until rung, until the time is over, or until the descriptor ``also`` has news."""
