@@ -4,7 +4,7 @@
 #   make test    every test
 #   make soak    a million steps of eight emulated games; memory must stay flat       (about half an hour)
 #   make check   ruff, mypy, import direction, codespell
-#   make bench   peers and Rookery side by side; writes benchmarks/RESULTS.md
+#   make bench   peers and Ninelives side by side; writes benchmarks/RESULTS.md
 #   make docs    the documentation as a site in ./site
 #   make setup   only the full install
 #   make clean   back to a fresh clone
@@ -55,7 +55,7 @@ soak: .venv/full
 	$(BIN)/python benchmarks/soak.py $(ARGS)
 
 demo: .venv/light
-	$(BIN)/rookery demo $(ARGS)
+	$(BIN)/ninelives demo $(ARGS)
 
 bench: .venv/python
 	$(BIN)/python benchmarks/run.py $(ARGS)
@@ -65,7 +65,7 @@ docs: .venv/docs
 	@echo "open site/index.html"
 
 clean:
-	rm -rf .venv .venv-bench .cores build site .mypy_cache .ruff_cache .pytest_cache .hypothesis src/rookery.egg-info
+	rm -rf .venv .venv-bench .cores build site .mypy_cache .ruff_cache .pytest_cache .hypothesis src/ninelives.egg-info
 	find src -name '_*.so' -delete
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -74,7 +74,7 @@ clean:
 
 .venv/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
-	  || { echo "Rookery needs Python 3.11 to 3.13: make PYTHON=python3.12 ..."; exit 1; }
+	  || { echo "Ninelives needs Python 3.11 to 3.13: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv .venv
 	@touch $@
 

@@ -24,9 +24,9 @@ class Alone:
     error: str = ""
 
 
-def rookery(repeats: int) -> Alone:
-    """Rookery on CartPole."""
-    return _measured(Alone("Rookery Pool"), "rookery", repeats, LARGE, {"workers": 2})
+def ninelives(repeats: int) -> Alone:
+    """Ninelives on CartPole."""
+    return _measured(Alone("Ninelives Pool"), "ninelives", repeats, LARGE, {"workers": 2})
 
 
 def gymnasium_async(repeats: int) -> Alone:

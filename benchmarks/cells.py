@@ -58,13 +58,15 @@ class Cell:
         return f"{self.workload}-{self.num_envs}"
 
 
-ROOKERY = Entry("rookery", "rookery", "Rookery Pool")
-STREAM = Entry("rookery", "rookery", "Rookery Pool, first reset seeded as the others do", {"seed_episodes": False})
-SEEDED = Entry("rookery_seeded", "rookery", "Rookery Pool, every episode seeded (default)")
-TWO_WORKERS = Entry("rookery_two", "rookery", "Rookery Pool, two workers", {"workers": 2})
+NINELIVES = Entry("ninelives", "ninelives", "Ninelives Pool")
+STREAM = Entry(
+    "ninelives", "ninelives", "Ninelives Pool, first reset seeded as the others do", {"seed_episodes": False}
+)
+SEEDED = Entry("ninelives_seeded", "ninelives", "Ninelives Pool, every episode seeded (default)")
+TWO_WORKERS = Entry("ninelives_two", "ninelives", "Ninelives Pool, two workers", {"workers": 2})
 LOCKSTEP = Entry("lockstep", "lockstep", "no system: two bare loops that wait for each other")
 APART = Entry("apart", "apart", "no system: two bare loops, half of the environments each")
-ROOKERY_VECTOR = Entry("rookery_vector", "rookery_vector", "Rookery VectorEnv")
+NINELIVES_VECTOR = Entry("ninelives_vector", "ninelives_vector", "Ninelives VectorEnv")
 GYM_ASYNC = Entry("gymnasium_async", "gymnasium_async", "Gymnasium AsyncVectorEnv")
 GYM_SYNC = Entry("gymnasium_sync", "gymnasium_sync", "Gymnasium SyncVectorEnv")
 SB3_DUMMY = Entry("sb3_dummy", "sb3_dummy", "SB3 DummyVecEnv")
@@ -74,15 +76,15 @@ ENVPOOL = Entry("envpool", "envpool", "EnvPool (its own C++ env), 2 threads", {"
 
 
 def first_ready(num_envs: int, batch: int, each: int = 1, **settings: Any) -> Entry:
-    """Rookery's first-ready batches: two workers, groups of ``each`` slots."""
+    """Ninelives's first-ready batches: two workers, groups of ``each`` slots."""
     settings = {"workers": 2, "groups": num_envs // 2 // each, "batch_size": batch, **settings}
-    return Entry("rookery_first", "rookery", f"Rookery Pool, first {batch} ready", settings)
+    return Entry("ninelives_first", "ninelives", f"Ninelives Pool, first {batch} ready", settings)
 
 
 def pinned(num_envs: int, batch: int) -> Entry:
     """The same with a core for each worker."""
     settings = first_ready(num_envs, batch, pin_workers=True).settings
-    return Entry("rookery_pinned", "rookery", f"Rookery Pool, first {batch} ready, workers pinned", settings)
+    return Entry("ninelives_pinned", "ninelives", f"Ninelives Pool, first {batch} ready, workers pinned", settings)
 
 
 def tianshou_first(batch: int) -> Entry:
@@ -100,7 +102,7 @@ def envpool_first(batch: int) -> Entry:
 CELLS = (
     Cell(
         "cartpole", 8,
-        (LOCKSTEP, STREAM, SEEDED, ROOKERY_VECTOR, GYM_ASYNC, GYM_SYNC, SB3_DUMMY, SB3_SUBPROC, TIANSHOU, ENVPOOL),
+        (LOCKSTEP, STREAM, SEEDED, NINELIVES_VECTOR, GYM_ASYNC, GYM_SYNC, SB3_DUMMY, SB3_SUBPROC, TIANSHOU, ENVPOOL),
         limit="cartpole", quick=True,
     ),
     Cell(
@@ -117,17 +119,17 @@ CELLS = (
         limit="cartpole",
     ),
     Cell(
-        "burn", 8, (LOCKSTEP, ROOKERY, first_ready(8, 2), GYM_ASYNC, SB3_SUBPROC, TIANSHOU, tianshou_first(4)),
+        "burn", 8, (LOCKSTEP, NINELIVES, first_ready(8, 2), GYM_ASYNC, SB3_SUBPROC, TIANSHOU, tianshou_first(4)),
         limit="burn", quick=True,
     ),
-    Cell("tail", 8, (ROOKERY, first_ready(8, 4), GYM_ASYNC, TIANSHOU, tianshou_first(4)), limit="burn", stretch=1.5),
-    Cell("tail", 32, (ROOKERY, first_ready(32, 16), GYM_ASYNC, tianshou_first(16)), limit="burn", stretch=1.5),
-    Cell("null4", 8, (ROOKERY, GYM_ASYNC, GYM_SYNC, SB3_DUMMY), limit="null4", quick=True),
-    Cell("null4", 128, (ROOKERY, GYM_ASYNC, GYM_SYNC), limit="null4"),
-    Cell("null84", 8, (ROOKERY, GYM_ASYNC, GYM_SYNC), limit="null84"),
+    Cell("tail", 8, (NINELIVES, first_ready(8, 4), GYM_ASYNC, TIANSHOU, tianshou_first(4)), limit="burn", stretch=1.5),
+    Cell("tail", 32, (NINELIVES, first_ready(32, 16), GYM_ASYNC, tianshou_first(16)), limit="burn", stretch=1.5),
+    Cell("null4", 8, (NINELIVES, GYM_ASYNC, GYM_SYNC, SB3_DUMMY), limit="null4", quick=True),
+    Cell("null4", 128, (NINELIVES, GYM_ASYNC, GYM_SYNC), limit="null4"),
+    Cell("null84", 8, (NINELIVES, GYM_ASYNC, GYM_SYNC), limit="null84"),
     Cell(
         "errand", 8,
-        (APART, LOCKSTEP, ROOKERY, TWO_WORKERS, first_ready(8, 4), pinned(8, 4), GYM_ASYNC, SB3_SUBPROC),
+        (APART, LOCKSTEP, NINELIVES, TWO_WORKERS, first_ready(8, 4), pinned(8, 4), GYM_ASYNC, SB3_SUBPROC),
         limit="errand", times=4,
     ),
     Cell("pong", 8, (LOCKSTEP, STREAM, SEEDED, GYM_ASYNC, SB3_SUBPROC, TIANSHOU, ENVPOOL), limit="pong"),

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import rookery
+import ninelives
 from procfs import pss_mb, tree
 from rounds import WARM_S, Child, SystemFailedError, fresh, together
 
@@ -102,7 +102,7 @@ def measure_memory(found: Emulated) -> None:
     """What workers take; nothing else may be measured meanwhile."""
     try:
         one, many = _workers_mb(num_envs=4, workers=4), _workers_mb(num_envs=20, workers=4)
-    except rookery.RookeryError as error:
+    except ninelives.NinelivesError as error:
         found.errors["memory"] = str(error).splitlines()[0]
         return
     found.worker_mb, found.slot_mb = one / 4, (many - one) / 16
@@ -110,8 +110,8 @@ def measure_memory(found: Emulated) -> None:
 
 def _workers_mb(num_envs: int, workers: int) -> float:
     """What all workers take together, after some steps; the fork server's own memory is shared among them."""
-    spec = rookery.EnvSpec("workloads:make", {"name": "errand"})
-    with rookery.Pool(spec, num_envs, workers=workers) as pool:
+    spec = ninelives.EnvSpec("workloads:make", {"name": "errand"})
+    with ninelives.Pool(spec, num_envs, workers=workers) as pool:
         pool.reset(seed=0)
         for turn in range(50):
             pool.step([turn % 4] * num_envs)

@@ -19,7 +19,7 @@ class Findings:
     """All that one run has measured."""
 
     cells: Sequence[Measured]
-    rookery: Alone
+    ninelives: Alone
     peer: Alone
     prices: Sequence[Price]
     recoveries: Sequence[Recovery]
@@ -62,7 +62,7 @@ class Verdict:
         return {True: "pass", False: "FAIL", None: "not measured"}[self.kept]
 
 
-def ratio(cell: str, entry: str = "rookery") -> Value:
+def ratio(cell: str, entry: str = "ninelives") -> Value:
     """Median over rounds of the share of the limit."""
 
     def value(findings: Findings) -> float | None:
@@ -73,7 +73,7 @@ def ratio(cell: str, entry: str = "rookery") -> Value:
     return value
 
 
-def lead(cell: str, other: str, entry: str = "rookery") -> Value:
+def lead(cell: str, other: str, entry: str = "ninelives") -> Value:
     """Median over rounds of an entry's rate in units of another's."""
 
     def value(findings: Findings) -> float | None:
@@ -91,7 +91,7 @@ def step_us(cell: str) -> Value:
 
     def value(findings: Findings) -> float | None:
         measured = findings.cell(cell)
-        track = measured.track("rookery") if measured else None
+        track = measured.track("ninelives") if measured else None
         return statistics.median(1e6 / rate for rate in track.rates) if track else None
 
     return value
@@ -112,15 +112,15 @@ def recovery(what: str) -> Value:
 
 
 def _start_s(findings: Findings) -> float | None:
-    return statistics.median(findings.rookery.start_s) if findings.rookery.start_s else None
+    return statistics.median(findings.ninelives.start_s) if findings.ninelives.start_s else None
 
 
 def _idle_cores(findings: Findings) -> float | None:
-    return statistics.median(findings.rookery.idle_cores) if findings.rookery.idle_cores else None
+    return statistics.median(findings.ninelives.idle_cores) if findings.ninelives.idle_cores else None
 
 
 def _slot_mb(findings: Findings) -> float | None:
-    return findings.rookery.slot_mb
+    return findings.ninelives.slot_mb
 
 
 def emulated(one: str, other: str) -> Value:
@@ -137,13 +137,15 @@ FLOORS = (
     Floor("CartPole, 8 environments: of the limit", 0.50, True, ratio("cartpole-8")),
     Floor("CartPole, 32 environments: of the limit", 0.75, True, ratio("cartpole-32")),
     Floor("CartPole, 128 environments: of the limit", 0.85, True, ratio("cartpole-128")),
-    Floor("CartPole, 32 environments, first ready: of the limit", 0.75, True, ratio("cartpole-32", "rookery_first")),
-    Floor("CartPole, 128 environments, first ready: of the limit", 0.85, True, ratio("cartpole-128", "rookery_first")),
+    Floor("CartPole, 32 environments, first ready: of the limit", 0.75, True, ratio("cartpole-32", "ninelives_first")),
+    Floor(
+        "CartPole, 128 environments, first ready: of the limit", 0.85, True, ratio("cartpole-128", "ninelives_first")
+    ),
     Floor("CartPole, 8 environments: times Gymnasium Async", 5.0, True, lead("cartpole-8", "gymnasium_async"), "x"),
     Floor("1 ms burn, 8 environments, full batches: of the limit", 0.93, True, ratio("burn-8")),
-    Floor("1 ms burn, 8 environments, first ready: of the limit", 0.96, True, ratio("burn-8", "rookery_first")),
-    Floor("heavy tail, 8 environments, first ready: of the limit", 0.90, True, ratio("tail-8", "rookery_first")),
-    Floor("heavy tail, 32 environments, first ready: of the limit", 0.90, True, ratio("tail-32", "rookery_first")),
+    Floor("1 ms burn, 8 environments, first ready: of the limit", 0.96, True, ratio("burn-8", "ninelives_first")),
+    Floor("heavy tail, 8 environments, first ready: of the limit", 0.90, True, ratio("tail-8", "ninelives_first")),
+    Floor("heavy tail, 32 environments, first ready: of the limit", 0.90, True, ratio("tail-32", "ninelives_first")),
     Floor("null environment, 4 floats, 8 environments: per step", 3.0, False, step_us("null4-8"), " us"),
     Floor("null environment, 4 floats, 128 environments: per step", 0.5, False, step_us("null4-128"), " us"),
     Floor("idle pool of 8 CartPole slots", 0.02, False, _idle_cores, " cores"),
@@ -157,25 +159,27 @@ FLOORS = (
     Floor("mGBA, one core, 12 frames: times all frames drawn", 3.0, True, emulated("errand", "errand_drawn"), "x"),
     Floor("mGBA, one core, 12 frames: times 35 steps/s", 25.0, True, _times_the_old_limit, "x"),
     Floor("mGBA, both cores: times one", 1.6, True, emulated("errand_both", "errand"), "x"),
-    Floor("mGBA, 8 environments in a pool: of the limit", 0.93, True, ratio("errand-8", "rookery_two")),
-    Floor("mGBA, 8 environments in a pool, first ready: of the limit", 0.93, True, ratio("errand-8", "rookery_first")),
+    Floor("mGBA, 8 environments in a pool: of the limit", 0.93, True, ratio("errand-8", "ninelives_two")),
+    Floor(
+        "mGBA, 8 environments in a pool, first ready: of the limit", 0.93, True, ratio("errand-8", "ninelives_first")
+    ),
     Floor(
         "mGBA, 8 environments in a pool, first ready: of two bare loops over the same 8",
         0.93,
         True,
-        lead("errand-8", "apart", "rookery_first"),
+        lead("errand-8", "apart", "ninelives_first"),
     ),
     Floor(
         "mGBA, 8 environments in a pool, first ready, workers pinned: of the limit",
         0.93,
         True,
-        ratio("errand-8", "rookery_pinned"),
+        ratio("errand-8", "ninelives_pinned"),
     ),
     Floor(
         "mGBA, 8 environments in a pool, first ready, workers pinned: of two bare loops over the same 8",
         0.93,
         True,
-        lead("errand-8", "apart", "rookery_pinned"),
+        lead("errand-8", "apart", "ninelives_pinned"),
     ),
     Floor("NES, fceumm: times nes_py on the same ROM", 4.0, True, emulated("lantern", "lantern_nes_py"), "x"),
     Floor("mGBA, a worker with one slot", 35, False, lambda findings: findings.emulated.worker_mb, " MB"),

@@ -1,6 +1,6 @@
 """Small games that show one thing each: whether a network sees, whether it remembers, whether waiting is hidden.
 
-Owns the rules. Imported by every worker of every system, so it must stay light: no peer, no Rookery, no torch.
+Owns the rules. Imported by every worker of every system, so it must stay light: no peer, no Ninelives, no torch.
 """
 
 from __future__ import annotations

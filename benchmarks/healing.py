@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-import rookery
+import ninelives
 from cells import CELLS, Cell, Entry
-from rookery.events import SlotHealed
+from ninelives.events import SlotHealed
 from rounds import WARM_S, Child, fresh
 
 OPENED = 6
@@ -61,7 +61,7 @@ class Recovery:
 def prices(cells: list[Cell], pairs: int, window_s: float) -> list[Price]:
     """The price on every workload, in every mode that the cells have of it."""
     return [
-        _price(cell, entry, pairs, window_s) for cell in cells for entry in cell.entries if entry.system == "rookery"
+        _price(cell, entry, pairs, window_s) for cell in cells for entry in cell.entries if entry.system == "ninelives"
     ]
 
 
@@ -106,7 +106,7 @@ def _ratio(pools: dict[str, Child], turn: int, batches: int) -> float:
 
 def recoveries(kills: int) -> list[Recovery]:
     """CartPole from the fork server; Pong from snapshots; Pong with a spare. A worker brings its slots back in turn."""
-    cartpole, pong, errand = "CartPole-v1", "ale_py:ALE/Pong-v5", "rookery/Errand-v0"
+    cartpole, pong, errand = "CartPole-v1", "ale_py:ALE/Pong-v5", "ninelives/Errand-v0"
     return [
         _recovery("mGBA, snapshots, a slot a worker", errand, 8, kills),
         _recovery("CartPole, forkserver", cartpole, 4, kills),
@@ -121,7 +121,7 @@ def recoveries(kills: int) -> list[Recovery]:
 def _recovery(what: str, env: str, workers: int, kills: int, **settings: Any) -> Recovery:
     found = Recovery(what)
     budgets = {"max_restarts": 10**6, "max_restarts_per_slot": 10**6}
-    with rookery.Pool(env, 8, workers=workers, **budgets, **settings) as pool:
+    with ninelives.Pool(env, 8, workers=workers, **budgets, **settings) as pool:
         draw = np.random.default_rng(0)
         pool.reset(seed=0)
         for kill in range(kills):

@@ -1,4 +1,4 @@
-"""Is it as good as others: learning curves of Rookery's PPO and its peers, same game, same settings, same seeds.
+"""Is it as good as others: learning curves of Ninelives's PPO and its peers, same game, same settings, same seeds.
 
 ``python benchmarks/learning.py`` trains what is not yet in ``build/learning`` and writes ``LEARNING.md``. Every run is
 a process of its own, one after the other: the systems take turns seed by seed, so that a slow hour of the machine falls
@@ -27,7 +27,7 @@ STORE = HERE.parent / "build" / "learning"
 
 METHOD = """\
 - Every system gets the same settings (below each table), the same network and the same number of environments. What a
-  system does beyond that is its own: Rookery bootstraps from the true last observation in batches, SB3 one by one.
+  system does beyond that is its own: Ninelives bootstraps from the true last observation in batches, SB3 one by one.
 - "trained" is the mean return of the last 100 episodes of the training itself; "greedy" and "drawn" are means over 100
   fresh episodes with the final weights, taking the likeliest action or drawing. "reached" is the step at which the mean
   of 50 episodes first was at the goal. Mean over seeds, in brackets the worst and the best seed.

@@ -1,6 +1,6 @@
 """Emulated games as workloads: the step that people train with, and the same step done the slow way.
 
-Imported only where such a workload is made; needs Rookery, OpenCV and a core. A step is so many frames, of which the
+Imported only where such a workload is made; needs Ninelives, OpenCV and a core. A step is so many frames, of which the
 last is seen as 84 x 84 gray pixels, with eight words of memory beside it (NES: the picture alone, as with ``nes_py``).
 """
 
@@ -11,11 +11,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from rookery.sims.emulator import pad_of
-from rookery.sims.env import EmulatorEnv
-from rookery.sims.games import errand, registry
-from rookery.sims.memory_map import MemoryMap
-from rookery.sims.screen import Screen
+from ninelives.sims.emulator import pad_of
+from ninelives.sims.env import EmulatorEnv
+from ninelives.sims.games import errand, registry
+from ninelives.sims.memory_map import MemoryMap
+from ninelives.sims.screen import Screen
 
 GBA_FRAMES, NES_FRAMES = 12, 4
 WORDS = ("ticks", "events", "daylight", "score", "rng", "width", "height", "hops")
@@ -33,7 +33,7 @@ def make(name: str) -> gymnasium.Env[Any, Any]:
 def _errand(frame_skip: int = GBA_FRAMES) -> EmulatorEnv:
     """Drawn or not, a game ends after as many steps: at night there is less to draw."""
     memory = MemoryMap({name: errand.MEMORY.fields[name] for name in WORDS})
-    rom = registry.rom_of("rookery/Errand-v0")
+    rom = registry.rom_of("ninelives/Errand-v0")
     boot: Any = errand.BOOT
     return EmulatorEnv(
         rom, frame_skip=frame_skip, actions=PADS, screen=Screen(), memory=memory, observe=WORDS, boot=boot,
@@ -61,7 +61,7 @@ def _errand_drawn() -> gymnasium.Env[Any, Any]:
 
 
 def _lantern() -> gymnasium.Env[Any, Any]:
-    rom = registry.rom_of("rookery/Lantern-v0")
+    rom = registry.rom_of("ninelives/Lantern-v0")
     return EmulatorEnv(rom, core="fceumm", frame_skip=NES_FRAMES, actions=PADS, screen=Screen(), max_steps=1500)
 
 
@@ -75,9 +75,9 @@ class NesPyGray(gymnasium.Env[Any, Any]):
     def __init__(self) -> None:
         import cv2
 
-        from rookery.sims.nes import NesPyEnv
+        from ninelives.sims.nes import NesPyEnv
 
-        rom = str(registry.rom_of("rookery/Lantern-v0"))
+        rom = str(registry.rom_of("ninelives/Lantern-v0"))
         self._env = NesPyEnv(actions=PADS, frame_skip=NES_FRAMES, rom_path=rom)
         self._gray = lambda rgb: cv2.resize(
             cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY), (84, 84), interpolation=cv2.INTER_AREA

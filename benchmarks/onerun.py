@@ -24,8 +24,8 @@ CORES = 2
 TIMEOUT_S = 4 * 3600.0
 
 SYSTEMS: dict[str, Callable[..., Course]] = {
-    "rookery": ours.rookery,
-    "rookery_blind": ours.without_memory,
+    "ninelives": ours.ninelives,
+    "ninelives_blind": ours.without_memory,
     "sb3": peers.sb3,
     "cleanrl": peers.cleanrl,
 }

@@ -1,4 +1,4 @@
-"""Rookery's own trainer, learning a game with given settings, and telling how it went."""
+"""Ninelives's own trainer, learning a game with given settings, and telling how it went."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tracks import Course
 NO_LIMIT = 10**6
 
 
-def rookery(
+def ninelives(
     game: str, timesteps: int, settings: Settings, seed: int, *,
     evaluated: int = 100, chaos: bool = False, **options: Any,
 ) -> Course:  # fmt: skip
-    """Learn with ``rookery.train.ppo``; ``options`` are top-level settings of its configuration."""
-    from rookery.train import ppo
+    """Learn with ``ninelives.train.ppo``; ``options`` are top-level settings of its configuration."""
+    from ninelives.train import ppo
 
     course = Course()
     watchers = [watch(course), *([weather(course)] if chaos else [])]
@@ -29,12 +29,12 @@ def rookery(
 
 def without_memory(game: str, timesteps: int, settings: Settings, seed: int, **options: Any) -> Course:
     """The same, with a network that sees only the present."""
-    return rookery(game, timesteps, dataclasses.replace(settings, net="mlp"), seed, **options)
+    return ninelives(game, timesteps, dataclasses.replace(settings, net="mlp"), seed, **options)
 
 
 def config(game: str, timesteps: int, settings: Settings, seed: int, **options: Any) -> Any:
     """The configuration of a run."""
-    from rookery.train import NetConfig, PoolConfig, PpoConfig, TrainConfig
+    from ninelives.train import NetConfig, PoolConfig, PpoConfig, TrainConfig
 
     n_envs, n_steps = settings.n_envs, settings.n_steps
     return TrainConfig(
@@ -72,7 +72,7 @@ def _minibatches(settings: Settings) -> int:
 
 def watch(course: Course) -> Any:
     """Notes the time of every update, and every episode. Rows that hold a reset are no steps, and are not counted."""
-    from rookery.train import Callback
+    from ninelives.train import Callback
 
     class Watch(Callback):
         def on_start(self, started: Any) -> None:
@@ -101,8 +101,8 @@ def weather(course: Course) -> Any:
     import random
     import threading
 
-    from rookery.testing.murder import strike
-    from rookery.train import Callback
+    from ninelives.testing.murder import strike
+    from ninelives.train import Callback
 
     class Weather(Callback):
         def on_start(self, started: Any) -> None:
@@ -127,8 +127,8 @@ def weather(course: Course) -> Any:
 
 
 def _evaluation(policy: Any, game: str, seed: int, episodes: int, course: Course) -> None:
-    from rookery import EnvSpec
-    from rookery.train.evaluate import evaluate
+    from ninelives import EnvSpec
+    from ninelives.train.evaluate import evaluate
 
     env = EnvSpec("games:make", {"name": game})
     for greedy in (True, False):

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from importlib import metadata
 
-PACKAGES = ("rookery", "gymnasium", "stable-baselines3", "torch", "numpy")
+PACKAGES = ("ninelives", "gymnasium", "stable-baselines3", "torch", "numpy")
 
 
 def table(head: Sequence[str], align: str, rows: Iterable[Sequence[str]]) -> str:

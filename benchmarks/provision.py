@@ -1,4 +1,4 @@
-"""Makes ``.venv-bench``: the peers with pinned versions, and Rookery as its users install it.
+"""Makes ``.venv-bench``: the peers with pinned versions, and Ninelives as its users install it.
 
 Standard library only: it runs before anything is installed. A peer that does not install is noted and left out.
 """
@@ -47,7 +47,7 @@ def ready() -> dict[str, str]:
     if state.get("made_from") != wanted:
         state = {"made_from": wanted, "missing": _install_peers()}
         STAMP.write_text(json.dumps(state))
-    _install_rookery()
+    _install_ninelives()
     missing: dict[str, str] = state["missing"]
     return missing
 
@@ -66,10 +66,10 @@ def _install_peers() -> dict[str, str]:
     return missing
 
 
-def _install_rookery() -> None:
+def _install_ninelives() -> None:
     """From a copy of the sources, so that no earlier build and no file of this checkout's own installation leaks in."""
     with tempfile.TemporaryDirectory() as directory:
-        copy = Path(directory) / "rookery"
+        copy = Path(directory) / "ninelives"
         copy.mkdir()
         for name in SOURCES:
             _copy(ROOT / name, copy / name)

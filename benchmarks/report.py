@@ -13,7 +13,7 @@ from page import bullets, spread, table, versions
 from rounds import Measured, Track
 
 PACKAGES = (
-    "rookery",
+    "ninelives",
     "gymnasium",
     "stable-baselines3",
     "tianshou",
@@ -48,7 +48,7 @@ METHOD = """\
 - Random actions from a table made beforehand. Only true steps count: where a batch row holds a reset, it is not a step.
 - Costs of the burn are CPU time of the thread. Heavy-tail costs come from shuffled decks of 100 steps.
 - Systems have the settings their users get; a row says otherwise. Everything is confined to two cores.
-- Peers seed the first reset only. Rookery's default, a seed for every episode, costs about 20 us an episode
+- Peers seed the first reset only. Ninelives's default, a seed for every episode, costs about 20 us an episode
   (an Atari game is read once for it, not for every seed). It has a row of its own; every other row does the same work
   as the peers.
 - The price of healing: two pools, one with `on_fault="heal"`, one with `"cut"`, each in a process of its own and with
@@ -79,7 +79,7 @@ def render(
         METHOD,
         *(cell_section(measured) for measured in findings.cells),
         "## Start, idle, memory (8 CartPole slots)",
-        alone_table([findings.rookery, findings.peer]),
+        alone_table([findings.ninelives, findings.peer]),
         "## Emulators: bare loops in turn, all over the run",
         emulated_table(findings.emulated),
         "## Healing: its price while nothing breaks",

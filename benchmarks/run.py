@@ -1,6 +1,6 @@
 """``make bench``: one command that installs the peers if needed, runs everything and writes ``RESULTS.md``.
 
-Runs with any Python that Rookery supports and nothing installed; the measurements run inside ``.venv-bench``.
+Runs with any Python that Ninelives supports and nothing installed; the measurements run inside ``.venv-bench``.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-import rookery
+import ninelives
 
 SLOTS = 8
 LOOKS, WARM_LOOKS = 100, 10
@@ -24,7 +24,7 @@ MOST_MB = 1.0
 def main() -> int:
     args = _arguments()
     began = time.monotonic()
-    with rookery.Pool(args.env, SLOTS, workers=args.workers) as pool:
+    with ninelives.Pool(args.env, SLOTS, workers=args.workers) as pool:
         sizes = _soak(pool, max(args.steps // SLOTS // LOOKS, 1), began)
         faults = pool.metrics().faults
     growth = (sizes[-1] - sizes[WARM_LOOKS]) / SLOTS
@@ -36,13 +36,13 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--env", default="rookery/Errand-v0", help="a Gymnasium id (default rookery/Errand-v0)")
+    parser.add_argument("--env", default="ninelives/Errand-v0", help="a Gymnasium id (default ninelives/Errand-v0)")
     parser.add_argument("--steps", type=int, default=1_000_000, help="steps of all slots together (default 1,000,000)")
     parser.add_argument("--workers", type=int, default=2, help="worker processes (default 2)")
     return parser.parse_args()
 
 
-def _soak(pool: rookery.Pool, batches: int, began: float) -> list[float]:
+def _soak(pool: ninelives.Pool, batches: int, began: float) -> list[float]:
     draw, sizes = np.random.default_rng(0), []
     pool.reset(seed=0)
     for look in range(LOOKS):

@@ -19,7 +19,7 @@ import healing
 import procfs
 import report
 from cells import CELLS, Cell
-from rookery.native import native_status
+from ninelives.native import native_status
 from rounds import Measured, measure
 
 CORES = 2
@@ -32,7 +32,7 @@ def main() -> int:
     args = _arguments()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     if CORES_HERE.exists():
-        os.environ.setdefault("ROOKERY_CORES", str(CORES_HERE))
+        os.environ.setdefault("NINELIVES_CORES", str(CORES_HERE))
     began = time.monotonic()
     rounds, window_s = (1, 0.4) if args.quick else (args.rounds, args.window)
     findings = _measure_all(_chosen(args), rounds, window_s)
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="benchmarks/run.py", description="Rookery and its peers, side by side.")
+    parser = argparse.ArgumentParser(prog="benchmarks/run.py", description="Ninelives and its peers, side by side.")
     parser.add_argument("--quick", action="store_true", help="one short window of a few cells; prints, writes no file")
     parser.add_argument("--only", nargs="+", metavar="CELL", help="cells by name: " + ", ".join(c.name for c in CELLS))
     parser.add_argument("--rounds", type=int, default=15, help="windows per system (default 15)")
@@ -72,7 +72,7 @@ def _chosen(args: argparse.Namespace) -> list[Cell]:
 
 def _measure_all(cells: list[Cell], rounds: int, window_s: float) -> floors.Findings:
     _say("start, idle, memory")
-    ours, peer = alone.rookery(rounds), alone.gymnasium_async(1)
+    ours, peer = alone.ninelives(rounds), alone.gymnasium_async(1)
     measured, machines = _measure_cells(cells, rounds, window_s)
     _say("memory of emulators")
     emulated.measure_memory(machines)

@@ -83,15 +83,15 @@ class Bare(System):
         self._env.close()
 
 
-class Rookery(System):
-    """``rookery.Pool``; with a ``batch_size`` its first-ready batches."""
+class Ninelives(System):
+    """``ninelives.Pool``; with a ``batch_size`` its first-ready batches."""
 
     def __init__(self, workload: str, num_envs: int, **settings: Any) -> None:
         super().__init__(workload, num_envs)
-        import rookery
+        import ninelives
 
-        env = rookery.EnvSpec("workloads:make", {"name": workload})
-        self._pool = rookery.Pool(env, num_envs, **settings)
+        env = ninelives.EnvSpec("workloads:make", {"name": workload})
+        self._pool = ninelives.Pool(env, num_envs, **settings)
         self._pool.reset(seed=0)
         self._episodes = 0
         self._partial = self._pool.batch_size < num_envs
@@ -233,11 +233,11 @@ class EnvPool(System):
         self._env.close()
 
 
-def _rookery_vector(workload: str, num_envs: int, **settings: Any) -> System:
-    import rookery
-    from rookery.adapters.vector_env import VectorEnv
+def _ninelives_vector(workload: str, num_envs: int, **settings: Any) -> System:
+    import ninelives
+    from ninelives.adapters.vector_env import VectorEnv
 
-    spec = rookery.EnvSpec("workloads:make", {"name": workload})
+    spec = ninelives.EnvSpec("workloads:make", {"name": workload})
     return Vector(workload, num_envs, VectorEnv(spec, num_envs, **settings))
 
 
@@ -281,8 +281,8 @@ OPENERS: dict[str, Callable[..., System]] = {
     "bare": Bare,
     "lockstep": _lockstep,
     "apart": _apart,
-    "rookery": Rookery,
-    "rookery_vector": _rookery_vector,
+    "ninelives": Ninelives,
+    "ninelives_vector": _ninelives_vector,
     "gymnasium_async": _gymnasium_async,
     "gymnasium_sync": _gymnasium_sync,
     "sb3_dummy": _sb3_dummy,

@@ -2,7 +2,7 @@
 
 Settings of CartPole are those of rl-baselines3-zoo, tuned there for Stable-Baselines3 (but for the clip range, which
 stays as it is here): what is good for the peer is what both get. With its settings of LunarLander either system hovers
-at a mean return of about 145 on most seeds; those here were the better of two that were tried, with Rookery.
+at a mean return of about 145 on most seeds; those here were the better of two that were tried, with Ninelives.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Task:
     timesteps: int
     seeds: int
     goal: float
-    systems: tuple[str, ...] = ("rookery", "sb3")
+    systems: tuple[str, ...] = ("ninelives", "sb3")
     settings: Settings = field(default_factory=Settings)
     is_slow: bool = False
 
@@ -83,14 +83,14 @@ TASKS = (
     ),
     Task(
         "recall", "Recall: name a cue that was shown 2 to 8 steps ago", "recall", 100_000, 3, 0.95,
-        systems=("rookery", "rookery_blind", "sb3"),
+        systems=("ninelives", "ninelives_blind", "sb3"),
         settings=Settings(n_steps=64, batch=128, learning_rate=1e-3, gamma=0.95, net="lstm"),
     ),
 )  # fmt: skip
 
 LABELS = {
-    "rookery": "Rookery",
-    "rookery_blind": "Rookery without memory",
+    "ninelives": "Ninelives",
+    "ninelives_blind": "Ninelives without memory",
     "sb3": "SB3 PPO",
     "sb3_subproc": "SB3 PPO, SubprocVecEnv",
     "cleanrl": "CleanRL ppo.py",

@@ -1,11 +1,11 @@
-"""How fast it trains, end to end: Rookery and its peers in turn, same network, same settings; overlap; faults.
+"""How fast it trains, end to end: Ninelives and its peers in turn, same network, same settings; overlap; faults.
 
 ``python benchmarks/training.py --cleanrl PATH/ppo.py`` writes ``TRAINING.md``.
 
 ::
 
-    round 1:  Rookery | SB3 Dummy | SB3 Subproc | CleanRL      every run a process of its own, on two cores
-    round 2:  SB3 Dummy | SB3 Subproc | CleanRL | Rookery      the order turns
+    round 1:  Ninelives | SB3 Dummy | SB3 Subproc | CleanRL      every run a process of its own, on two cores
+    round 2:  SB3 Dummy | SB3 Subproc | CleanRL | Ninelives      the order turns
 
 A run's rate is steps over seconds between its third update and its last, collecting and learning, without the start.
 """
@@ -36,10 +36,10 @@ FLOOR_PEERS, FLOOR_CHAOS, CEILING_OVERLAP = 1.5, 0.85, 1.10
 
 METHOD = """\
 - Peers come as their users get them, and once more with one thread for torch, which suits small networks: the best row
-  of them is the one that is compared. Rookery chooses its threads itself.
+  of them is the one that is compared. Ninelives chooses its threads itself.
 - All of them: 8 environments, two tanh layers of 64 for the policy and two for the value, rollouts of 128, 4 epochs of
   minibatches of 256, Adam 2.5e-4. CleanRL's script is run as it is; its value clipping is off, as in the others.
-- Only true steps count: rows of Rookery that hold a reset are left out. CleanRL's cannot be told apart, and count.
+- Only true steps count: rows of Ninelives that hold a reset are left out. CleanRL's cannot be told apart, and count.
 - Overlap: a simulator that lets one wait 5 ms a step, 42x42x2 pixels, a CNN. Collecting alone and learning alone are
   timed in a run without overlap, time per update in a run with it; the runs take turns. Both learn with one thread,
   since the other core is the collector's.
@@ -57,8 +57,8 @@ class Entry:
 
     @property
     def is_peer(self) -> bool:
-        """Whether Rookery is compared with it."""
-        return self.system != "rookery"
+        """Whether Ninelives is compared with it."""
+        return self.system != "ninelives"
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Lane:
 def entries(cleanrl: Path | None) -> list[Entry]:
     """Everybody who takes part in the CartPole rounds."""
     rows = [
-        Entry("Rookery", "rookery"),
+        Entry("Ninelives", "ninelives"),
         Entry("SB3 PPO, DummyVecEnv", "sb3"),
         Entry("SB3 PPO, DummyVecEnv, 1 thread", "sb3", {"threads": 1}),
         Entry("SB3 PPO, SubprocVecEnv", "sb3", {"subproc": True}),
@@ -98,10 +98,10 @@ def main() -> int:
         sections.append(throughput(race(entries(args.cleanrl), "CartPole-v1", args.steps, PPO, args.rounds)))
     if "overlap" in args.only:
         ways = (("in turn", "off"), ("overlap", "on"))
-        rows = [Entry(name, "rookery", {"overlap": how, "threads": 1}) for name, how in ways]
+        rows = [Entry(name, "ninelives", {"overlap": how, "threads": 1}) for name, how in ways]
         sections.append(overlap(race(rows, "slow", args.slow_steps, SMALL_CNN, args.rounds)))
     if "chaos" in args.only:
-        rows = [Entry("quiet", "rookery"), Entry("chaos", "rookery", {"chaos": True})]
+        rows = [Entry("quiet", "ninelives"), Entry("chaos", "ninelives", {"chaos": True})]
         sections.append(chaos(race(rows, "CartPole-v1", args.chaos_steps, PPO, args.rounds)))
     page = _render(sections, args)
     if args.out is None and (args.quick or len(sections) < 3):
@@ -160,7 +160,7 @@ def throughput(lanes: list[Lane]) -> str:
     if ours and peers:
         best = max(peers, key=lambda lane: statistics.median(lane.rates))
         ratios = [mine / theirs for mine, theirs in zip(ours.rates, best.rates, strict=True)]
-        parts.append(_verdict(f"Rookery / {best.entry.label}", ratios, FLOOR_PEERS, at_least=True))
+        parts.append(_verdict(f"Ninelives / {best.entry.label}", ratios, FLOOR_PEERS, at_least=True))
     if not any(lane.entry.system == "cleanrl" for lane in lanes):
         parts.append("CleanRL: not measured (give its script with `--cleanrl`).")
     return "\n\n".join(parts)

@@ -1,6 +1,6 @@
 """The environments every system is measured on, and the actions they are given.
 
-Owns what one step costs. Imported by every worker of every system, so it must stay light: no peer, no Rookery.
+Owns what one step costs. Imported by every worker of every system, so it must stay light: no peer, no Ninelives.
 """
 
 from __future__ import annotations

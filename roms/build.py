@@ -17,7 +17,7 @@ from errand import assets
 from lantern import chars
 
 HERE = Path(__file__).parent
-DATA = HERE.parent / "src" / "rookery" / "sims" / "games" / "data"
+DATA = HERE.parent / "src" / "ninelives" / "sims" / "games" / "data"
 COMPILERS = {"errand": ("arm-none-eabi-gcc", "12.2.1"), "lantern": ("ca65", "2.18")}
 """The program a game is built with, and the version of it that made the committed ROM."""
 

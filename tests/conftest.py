@@ -13,17 +13,17 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from rookery.testing import leftovers
+from ninelives.testing import leftovers
 
 pytest_plugins = ["missing"]
 
 # Speed is measured in benchmarks: an example that is slow on a busy machine is no failure.
-hypothesis.settings.register_profile("rookery", deadline=None)
-hypothesis.settings.load_profile("rookery")
+hypothesis.settings.register_profile("ninelives", deadline=None)
+hypothesis.settings.load_profile("ninelives")
 
 CORES = Path(__file__).parents[1] / ".cores"
 if CORES.is_dir():
-    os.environ.setdefault("ROOKERY_CORES", str(CORES))
+    os.environ.setdefault("NINELIVES_CORES", str(CORES))
 
 PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 2.0

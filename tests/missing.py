@@ -15,7 +15,7 @@ import pytest
 
 MISSING = "missing: "
 
-REQUIRED = os.environ.get("ROOKERY_REQUIRE_CORES") == "1"
+REQUIRED = os.environ.get("NINELIVES_REQUIRE_CORES") == "1"
 """In CI nothing may be missing: a test that is skipped there tests nobody's machine."""
 
 
@@ -51,5 +51,5 @@ def _judged(report):
         reason = reason.removeprefix("Skipped: ")
         if reason.startswith(MISSING):
             report.outcome = "failed"
-            report.longrepr = f"{path}:{line}: {reason}\nROOKERY_REQUIRE_CORES=1 says that nothing is."
+            report.longrepr = f"{path}:{line}: {reason}\nNINELIVES_REQUIRE_CORES=1 says that nothing is."
     return report

@@ -11,8 +11,8 @@ from gymnasium.wrappers import TimeLimit, TransformReward
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from tiny_envs import Painter
 
-import rookery
-from rookery.adapters.sb3 import VecEnv
+import ninelives
+from ninelives.adapters.sb3 import VecEnv
 
 # By value: a worker that imported this file would import SB3 and torch.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -81,13 +81,13 @@ def test_a_missing_attribute_is_an_attribute_error(envs):
 
 def test_whether_an_attribute_exists_is_known_also_if_it_cannot_be_sent(envs):
     assert envs.has_attr("lock")
-    with pytest.raises(rookery.EnvRaisedError, match="cannot pickle"):
+    with pytest.raises(ninelives.EnvRaisedError, match="cannot pickle"):
         envs.get_attr("lock")
 
 
 def test_an_error_in_a_method_is_told_and_the_episode_goes_on(envs):
     before = envs.step(np.zeros(N, np.int64))[0]
-    with pytest.raises(rookery.EnvRaisedError, match="not this one"):
+    with pytest.raises(ninelives.EnvRaisedError, match="not this one"):
         envs.env_method("refuse")
     np.testing.assert_array_equal(envs.step(np.zeros(N, np.int64))[0][:, 0], before[:, 0] + 1)
 

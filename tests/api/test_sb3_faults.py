@@ -14,9 +14,9 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from tiny_envs import Mortal, assert_same
 
-import rookery
-from rookery.adapters.sb3 import VecEnv
-from rookery.testing import CountingEnv, Fragile, When
+import ninelives
+from ninelives.adapters.sb3 import VecEnv
+from ninelives.testing import CountingEnv, Fragile, When
 
 # By value: a worker that imported this file would import SB3 and torch.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -138,12 +138,12 @@ def test_a_slow_restart_gives_waiting_rows_that_end_nothing():
 def test_faults_are_raised_if_so_configured():
     with opened(Mortal, on_fault="raise") as envs:
         begin(envs)
-        with pytest.raises(rookery.WorkerCrashedError, match="SIGKILL"):
+        with pytest.raises(ninelives.WorkerCrashedError, match="SIGKILL"):
             envs.step(DEADLY)
 
 
 def test_a_recycled_worker_ends_no_episode_by_itself():
-    five_steps = rookery.EnvSpec(CountingEnv, {"episode_steps": 5})
+    five_steps = ninelives.EnvSpec(CountingEnv, {"episode_steps": 5})
     with opened(five_steps, max_steps=60) as envs:
         envs.seed(1)
         envs.reset()
@@ -204,7 +204,7 @@ def test_a_quarantined_slot_stays_out_and_the_others_go_on():
                 assert rewards[2] == 0
             envs.reset()
         envs.set_attr("count", None, indices=1)
-        with pytest.raises(rookery.EnvRaisedError, match="TypeError"):
+        with pytest.raises(ninelives.EnvRaisedError, match="TypeError"):
             envs.env_method("action_masks")
 
 
@@ -214,7 +214,7 @@ def test_a_mask_that_raises_in_a_healthy_environment_is_told():
         envs.reset()
         envs.env_method("action_masks")
         envs.set_attr("count", None, indices=1)
-        with pytest.raises(rookery.EnvRaisedError, match="TypeError"):
+        with pytest.raises(ninelives.EnvRaisedError, match="TypeError"):
             envs.env_method("action_masks")
 
 

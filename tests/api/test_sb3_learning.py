@@ -23,7 +23,7 @@ from stable_baselines3.common.vec_env import (
 )
 from tiny_envs import Chatty, Seeded, assert_same
 
-from rookery.adapters.sb3 import VecEnv
+from ninelives.adapters.sb3 import VecEnv
 
 # By value: a worker that imported this file would import SB3 and torch.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

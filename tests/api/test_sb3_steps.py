@@ -15,8 +15,8 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 from tiny_envs import Chatty, Counting, OneBuffer, Painter, Seeded, assert_same
 
-import rookery
-from rookery.adapters.sb3 import VecEnv
+import ninelives
+from ninelives.adapters.sb3 import VecEnv
 
 # By value: a worker that imported this file would import SB3 and torch.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -275,13 +275,13 @@ def test_a_monitor_in_the_environment_is_believed():
 
 
 def test_a_view_on_a_pool_of_ones_own_closes_it():
-    pool = rookery.Pool(Seeded, 4, workers=2, groups=2, autoreset="same_step", seed_episodes=False)
+    pool = ninelives.Pool(Seeded, 4, workers=2, groups=2, autoreset="same_step", seed_episodes=False)
     envs = VecEnv.of(pool)
     assert envs.pool is pool
     assert play_together(envs, DummyVecEnv([Seeded] * 4), 20)
     envs.close()
     envs.close()
-    with pytest.raises(rookery.ClosedError):
+    with pytest.raises(ninelives.ClosedError):
         pool.recv()
 
 
@@ -291,15 +291,15 @@ def test_a_view_on_a_pool_of_ones_own_closes_it():
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_what_does_not_fit_sb3_is_refused(settings, words):
-    with pytest.raises(rookery.ConfigError, match=words):
+    with pytest.raises(ninelives.ConfigError, match=words):
         VecEnv(Seeded, 4, **settings)
-    pool = rookery.Pool(Seeded, 4, workers=2, **{"autoreset": "same_step", **settings})
-    with pool, pytest.raises(rookery.ConfigError, match=words):
+    pool = ninelives.Pool(Seeded, 4, workers=2, **{"autoreset": "same_step", **settings})
+    with pool, pytest.raises(ninelives.ConfigError, match=words):
         VecEnv.of(pool)
 
 
 def test_without_sb3_the_extra_is_named():
-    code = "import sys; sys.modules['stable_baselines3'] = None; import rookery.adapters.sb3"
+    code = "import sys; sys.modules['stable_baselines3'] = None; import ninelives.adapters.sb3"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "pip install 'rookery[sb3]'" in done.stderr
+    assert "pip install 'ninelives[sb3]'" in done.stderr

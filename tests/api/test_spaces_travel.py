@@ -9,7 +9,7 @@ from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
 from tiny_envs import Echo, assert_same
 
-import rookery
+import ninelives
 
 NUM_ENVS = 3
 
@@ -52,9 +52,9 @@ MIXED_TREES = [grown(np.random.default_rng(seed), MIXED) for seed in range(4)]
 
 def assert_travels(space, beside):
     """Actions are told to the environment, which checks and shows them; its own samples come out as Gymnasium's do."""
-    spec = rookery.EnvSpec(Echo, {"space": space, "beside": beside})
+    spec = ninelives.EnvSpec(Echo, {"space": space, "beside": beside})
     theirs = SyncVectorEnv([lambda: Echo(space, beside)] * NUM_ENVS)
-    with closing(rookery.VectorEnv(spec, NUM_ENVS, workers=1, on_fault="raise")) as ours:
+    with closing(ninelives.VectorEnv(spec, NUM_ENVS, workers=1, on_fault="raise")) as ours:
         assert ours.single_action_space == space
         assert ours.observation_space == theirs.observation_space
         assert_same(ours.reset(seed=1), theirs.reset(seed=1), "first observation")
@@ -82,15 +82,15 @@ def test_arrays_and_objects_nested_in_each_other_travel_unchanged(space):
 
 @pytest.mark.parametrize("name", ["text", "discrete from -2"])
 def test_spaces_travel_on_the_pure_python_path_too(name, monkeypatch):
-    monkeypatch.setenv("ROOKERY_NATIVE", "0")
+    monkeypatch.setenv("NINELIVES_NATIVE", "0")
     assert_travels((ARRAYS | OBJECTS)[name], beside=True)
 
 
 @pytest.mark.parametrize("words", [("a", "b"), ("a", "b", "c", "d")], ids=["too few", "too many"])
 def test_the_wrong_number_of_actions_that_are_no_arrays_is_refused(words):
-    spec = rookery.EnvSpec(Echo, {"space": spaces.Dict(word=spaces.Text(8)), "beside": True})
-    with closing(rookery.VectorEnv(spec, NUM_ENVS, workers=1)) as envs:
+    spec = ninelives.EnvSpec(Echo, {"space": spaces.Dict(word=spaces.Text(8)), "beside": True})
+    with closing(ninelives.VectorEnv(spec, NUM_ENVS, workers=1)) as envs:
         envs.reset(seed=1)
-        with pytest.raises(rookery.UsageError, match=f"{len(words)} actions in 'word' for 3 environments"):
+        with pytest.raises(ninelives.UsageError, match=f"{len(words)} actions in 'word' for 3 environments"):
             envs.step({"word": words})
         np.testing.assert_array_equal(envs.step({"word": ("a", "b", "c")})[0]["count"], 1)

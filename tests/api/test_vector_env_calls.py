@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from tiny_envs import Painter, Seeded
 
-import rookery
+import ninelives
 
 NUM_ENVS = 3
 
 
 @pytest.fixture(scope="module")
 def envs():
-    envs = rookery.make_vec(Painter, NUM_ENVS, workers=2, render_mode="rgb_array")
+    envs = ninelives.make_vec(Painter, NUM_ENVS, workers=2, render_mode="rgb_array")
     yield envs
     envs.close()
 
@@ -53,7 +53,7 @@ def test_set_attr_with_the_wrong_number_of_values_changes_nothing(envs):
 
 def test_an_error_in_a_call_is_told_with_its_traceback_and_the_episode_goes_on(envs):
     before, *_ = envs.step(np.zeros(NUM_ENVS, np.int64))
-    with pytest.raises(rookery.EnvRaisedError, match="not this one") as caught:
+    with pytest.raises(ninelives.EnvRaisedError, match="not this one") as caught:
         envs.call("refuse")
     assert "in refuse" in caught.value.fault.traceback
     obs, *_, infos = envs.step(np.zeros(NUM_ENVS, np.int64))
@@ -75,18 +75,18 @@ def test_render_returns_one_frame_per_environment(envs):
 @pytest.mark.parametrize("actions", [[0, 1], np.zeros((3, 1), np.int64), 0, np.zeros(4, np.int64)], ids=str)
 def test_actions_of_the_wrong_shape_are_refused_and_nothing_moves(envs, actions):
     envs.step(np.zeros(NUM_ENVS, np.int64))
-    with pytest.raises(rookery.UsageError, match="shape"):
+    with pytest.raises(ninelives.UsageError, match="shape"):
         envs.step(actions)
     assert envs.get_attr("count") == (1, 1, 1)
 
 
 def test_stepping_before_the_first_reset_is_refused():
-    with closing(rookery.VectorEnv(Seeded, 2, workers=1)) as envs, pytest.raises(rookery.UsageError, match="reset"):
+    with closing(ninelives.VectorEnv(Seeded, 2, workers=1)) as envs, pytest.raises(ninelives.UsageError, match="reset"):
         envs.step([0, 0])
 
 
 def test_the_end_comes_once_and_is_told_afterwards():
-    envs = rookery.VectorEnv("CartPole-v1", 2, workers=1)
+    envs = ninelives.VectorEnv("CartPole-v1", 2, workers=1)
     assert repr(envs) == "VectorEnv(CartPole-v1, num_envs=2)"
     assert isinstance(envs.spec, gymnasium.envs.registration.EnvSpec)
     envs.reset(seed=1)
@@ -94,5 +94,5 @@ def test_the_end_comes_once_and_is_told_afterwards():
     envs.close(terminate=True)
     assert envs.closed
     for late in (lambda: envs.step([0, 0]), envs.reset, envs.render, lambda: envs.call("add", 1)):
-        with pytest.raises(rookery.ClosedError, match="closed"):
+        with pytest.raises(ninelives.ClosedError, match="closed"):
             late()

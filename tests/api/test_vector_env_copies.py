@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from tiny_envs import Nested, OneBuffer, Seeded, assert_same
 
-import rookery
+import ninelives
 
 NUM_ENVS = 3
 
 
 def opened(env, **settings):
-    return closing(rookery.VectorEnv(env, NUM_ENVS, workers=2, **settings))
+    return closing(ninelives.VectorEnv(env, NUM_ENVS, workers=2, **settings))
 
 
 @pytest.mark.parametrize("env", [OneBuffer, Nested])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiny_envs import Mortal
 
-import rookery
+import ninelives
 
 NUM_ENVS = 4
 IDLE, DEADLY = np.zeros(NUM_ENVS, np.int64), np.array([0, 0, 2, 0])
@@ -14,7 +14,7 @@ KILLED = np.array([False, False, True, True])  # slots 2 and 3 share the second 
 
 
 def opened(mode, **settings):
-    return closing(rookery.VectorEnv(Mortal, NUM_ENVS, workers=2, autoreset_mode=mode, **settings))
+    return closing(ninelives.VectorEnv(Mortal, NUM_ENVS, workers=2, autoreset_mode=mode, **settings))
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
@@ -71,5 +71,5 @@ def test_a_masked_reset_heals_the_cut_rows():
 def test_raise_tells_the_fault_as_an_error():
     with opened("NextStep", on_fault="raise") as envs:
         envs.reset(seed=1)
-        with pytest.raises(rookery.WorkerCrashedError, match="SIGKILL"):
+        with pytest.raises(ninelives.WorkerCrashedError, match="SIGKILL"):
             envs.step(DEADLY)

@@ -7,7 +7,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from tiny_envs import Chatty, Echo, Painter, assert_same
 
-import rookery
+import ninelives
 
 NUM_ENVS = 4
 MASK = np.array([True, False, False, True])
@@ -15,14 +15,14 @@ MASK = np.array([True, False, False, True])
 
 @pytest.fixture(scope="module", params=list(AutoresetMode), ids=lambda mode: mode.value)
 def pair(request):
-    ours = rookery.VectorEnv(Chatty, NUM_ENVS, workers=2, autoreset_mode=request.param)
+    ours = ninelives.VectorEnv(Chatty, NUM_ENVS, workers=2, autoreset_mode=request.param)
     yield ours, SyncVectorEnv([Chatty] * NUM_ENVS, autoreset_mode=request.param)
     ours.close()
 
 
 @pytest.fixture(scope="module")
 def painters():
-    envs = rookery.VectorEnv(Painter, NUM_ENVS, workers=2)
+    envs = ninelives.VectorEnv(Painter, NUM_ENVS, workers=2)
     yield envs
     envs.close()
 
@@ -75,8 +75,8 @@ def test_rows_that_are_not_reset_show_their_last_observation_even_if_the_caller_
 def test_a_masked_reset_keeps_observations_that_are_no_arrays():
     from gymnasium import spaces
 
-    spec = rookery.EnvSpec(Echo, {"space": spaces.Text(5), "beside": True})
-    with closing(rookery.VectorEnv(spec, NUM_ENVS, workers=2)) as envs:
+    spec = ninelives.EnvSpec(Echo, {"space": spaces.Text(5), "beside": True})
+    with closing(ninelives.VectorEnv(spec, NUM_ENVS, workers=2)) as envs:
         envs.reset(seed=1)
         envs.step(("a", "b", "c", "d"))
         obs, _ = envs.reset(seed=1, options={"reset_mask": MASK})

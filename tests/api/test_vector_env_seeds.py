@@ -5,7 +5,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 from tiny_envs import Chatty, assert_same
 
-import rookery
+import ninelives
 
 NUM_ENVS = 7
 LAYOUTS = [(1, None), (2, None), (7, None), (1, 3), (2, 2)]
@@ -30,7 +30,7 @@ def theirs():
 @pytest.fixture(scope="module", params=LAYOUTS, ids=lambda layout: "{} workers, {} groups".format(*layout))
 def ours(request):
     workers, groups = request.param
-    envs = rookery.VectorEnv(Chatty, NUM_ENVS, workers=workers, groups=groups)
+    envs = ninelives.VectorEnv(Chatty, NUM_ENVS, workers=workers, groups=groups)
     yield envs
     envs.close()
 

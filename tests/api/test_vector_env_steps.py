@@ -8,7 +8,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from tiny_envs import Chatty, Counting, Nested, OneBuffer, Seeded, assert_same
 
-import rookery
+import ninelives
 
 NUM_ENVS = 3
 MODES = list(AutoresetMode)
@@ -23,7 +23,7 @@ ENVS = {"cartpole": cartpole, "nested": Nested, "counting": Counting, "chatty": 
 
 def both(env, mode, **settings):
     """The same environments twice: ours and Gymnasium's."""
-    ours = rookery.VectorEnv(env, NUM_ENVS, autoreset_mode=mode, **{"workers": 2, **settings})
+    ours = ninelives.VectorEnv(env, NUM_ENVS, autoreset_mode=mode, **{"workers": 2, **settings})
     return ours, SyncVectorEnv([env] * NUM_ENVS, autoreset_mode=mode)
 
 
@@ -57,7 +57,7 @@ def test_every_step_equals_sync_vector_env(name, mode):
 
 @pytest.mark.parametrize("name", ["nested", "counting", "chatty"])
 def test_the_pure_python_path_equals_sync_vector_env(name, monkeypatch):
-    monkeypatch.setenv("ROOKERY_NATIVE", "0")
+    monkeypatch.setenv("NINELIVES_NATIVE", "0")
     ours, theirs = both(ENVS[name], AutoresetMode.SAME_STEP)
     with closing(ours):
         assert ours.call("is_native") == (False,) * NUM_ENVS
@@ -67,8 +67,8 @@ def test_the_pure_python_path_equals_sync_vector_env(name, monkeypatch):
 @pytest.mark.parametrize("native", ["1", "0"], ids=["native", "python"])
 @pytest.mark.parametrize("copy", [True, False], ids=["copies", "views"])
 def test_final_obs_is_the_true_last_observation_even_if_the_environment_reuses_its_buffer(native, copy, monkeypatch):
-    monkeypatch.setenv("ROOKERY_NATIVE", native)
-    with closing(rookery.VectorEnv(OneBuffer, NUM_ENVS, workers=1, copy=copy, autoreset_mode="SameStep")) as ours:
+    monkeypatch.setenv("NINELIVES_NATIVE", native)
+    with closing(ninelives.VectorEnv(OneBuffer, NUM_ENVS, workers=1, copy=copy, autoreset_mode="SameStep")) as ours:
         before, _ = ours.reset(seed=7)
         before, seen = before.copy(), []
         for _ in range(30):
@@ -97,7 +97,7 @@ def test_spaces_and_description_are_those_of_sync_vector_env():
 
 
 def test_infos_are_empty_when_no_environment_says_anything():
-    with closing(rookery.VectorEnv(Seeded, NUM_ENVS, workers=1)) as ours:
+    with closing(ninelives.VectorEnv(Seeded, NUM_ENVS, workers=1)) as ours:
         assert ours.reset(seed=1)[1] == {}
         answers = [ours.step(np.zeros(NUM_ENVS, np.int64)) for _ in range(20)]
         assert [infos for *_, infos in answers] == [{}] * 20
@@ -105,7 +105,7 @@ def test_infos_are_empty_when_no_environment_says_anything():
 
 
 def test_episodes_are_counted_beside_the_infos():
-    with closing(rookery.VectorEnv(Seeded, NUM_ENVS, workers=2)) as ours:
+    with closing(ninelives.VectorEnv(Seeded, NUM_ENVS, workers=2)) as ours:
         ours.reset(seed=1)
         returns, lengths, ended = np.zeros(NUM_ENVS), np.zeros(NUM_ENVS, np.int64), 0
         over = np.zeros(NUM_ENVS, bool)
@@ -121,11 +121,11 @@ def test_episodes_are_counted_beside_the_infos():
 
 
 def test_stepping_a_finished_environment_is_refused_when_autoreset_is_disabled():
-    with closing(rookery.VectorEnv(Counting, NUM_ENVS, workers=1, autoreset_mode=AutoresetMode.DISABLED)) as ours:
+    with closing(ninelives.VectorEnv(Counting, NUM_ENVS, workers=1, autoreset_mode=AutoresetMode.DISABLED)) as ours:
         ours.reset(seed=7)
         over = np.zeros(NUM_ENVS, bool)
         while not over.any():
             _, _, terminated, truncated, _ = ours.step(np.zeros(NUM_ENVS, np.int64))
             over = terminated | truncated
-        with pytest.raises(rookery.UsageError, match="autoreset is disabled"):
+        with pytest.raises(ninelives.UsageError, match="autoreset is disabled"):
             ours.step(np.zeros(NUM_ENVS, np.int64))

@@ -10,7 +10,7 @@ from gymnasium.wrappers import TransformObservation
 from gymnasium.wrappers import vector as wrappers
 from tiny_envs import Chatty, Nested, Painter, assert_same
 
-import rookery
+import ninelives
 
 NUM_ENVS = 3
 
@@ -38,7 +38,7 @@ WRAPPED = {
 def test_a_wrapper_of_gymnasium_gives_the_same_as_on_sync_vector_env(name):
     wrap, env, mode = WRAPPED[name]
     theirs = wrap(SyncVectorEnv([env] * NUM_ENVS, autoreset_mode=mode))
-    with closing(wrap(rookery.VectorEnv(env, NUM_ENVS, workers=2, autoreset_mode=mode))) as ours:
+    with closing(wrap(ninelives.VectorEnv(env, NUM_ENVS, workers=2, autoreset_mode=mode))) as ours:
         assert ours.observation_space == theirs.observation_space
         assert_same(ours.reset(seed=5), theirs.reset(seed=5))
         theirs.action_space.seed(5)
@@ -50,7 +50,7 @@ def test_a_wrapper_of_gymnasium_gives_the_same_as_on_sync_vector_env(name):
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP], ids=lambda mode: mode.value)
 def test_record_episode_statistics_agrees_with_what_the_workers_count(mode):
-    ours = rookery.VectorEnv(Chatty, NUM_ENVS, workers=2, autoreset_mode=mode)
+    ours = ninelives.VectorEnv(Chatty, NUM_ENVS, workers=2, autoreset_mode=mode)
     with closing(wrappers.RecordEpisodeStatistics(ours)) as envs:
         envs.reset(seed=5)
         ended = 0
@@ -66,7 +66,7 @@ def test_record_episode_statistics_agrees_with_what_the_workers_count(mode):
 
 
 def test_statistics_of_environments_that_are_not_reset_survive_a_masked_reset():
-    with closing(wrappers.RecordEpisodeStatistics(rookery.VectorEnv(Chatty, NUM_ENVS, workers=1))) as envs:
+    with closing(wrappers.RecordEpisodeStatistics(ninelives.VectorEnv(Chatty, NUM_ENVS, workers=1))) as envs:
         envs.reset(seed=5)
         envs.step(np.zeros(NUM_ENVS, np.int64))
         envs.reset(options={"reset_mask": np.array([True, False, False])})
@@ -74,7 +74,7 @@ def test_statistics_of_environments_that_are_not_reset_survive_a_masked_reset():
 
 
 def test_wrappers_pass_questions_through():
-    with closing(wrappers.RecordEpisodeStatistics(rookery.VectorEnv(Painter, NUM_ENVS, workers=1))) as envs:
+    with closing(wrappers.RecordEpisodeStatistics(ninelives.VectorEnv(Painter, NUM_ENVS, workers=1))) as envs:
         envs.reset(seed=5)
         assert envs.np_random_seed == (5, 6, 7)
         assert envs.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP

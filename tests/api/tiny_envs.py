@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from rookery.native import native_status
+from ninelives.native import native_status
 
 
 class Seeded(gymnasium.Env):

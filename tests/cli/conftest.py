@@ -60,10 +60,10 @@ class Particular(Calm):
     """Wants a ROM."""
 
     def __init__(self, rom=None):
-        import rookery
+        import ninelives
         super().__init__()
         if rom is None:
-            raise rookery.ConfigError("it needs your own ROM: --rom FILE")
+            raise ninelives.ConfigError("it needs your own ROM: --rom FILE")
 '''
 
 
@@ -84,12 +84,12 @@ def here(tmp_path):
 
 
 @pytest.fixture
-def rookery(here):
-    """Run ``python -m rookery`` here."""
+def ninelives(here):
+    """Run ``python -m ninelives`` here."""
 
     def run(*args, **environ):
         done = subprocess.run(
-            [sys.executable, "-m", "rookery", *args],
+            [sys.executable, "-m", "ninelives", *args],
             cwd=here, capture_output=True, text=True, timeout=60, env={**os.environ, "COLUMNS": "200", **environ},
         )  # fmt: skip
         return Finished(done.returncode, done.stdout, done.stderr)

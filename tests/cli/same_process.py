@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rookery.cli.main import main
-from rookery.testing import leftovers
+from ninelives.cli.main import main
+from ninelives.testing import leftovers
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Finished:
 
 
 def commands(here, monkeypatch, capsys) -> Callable[..., Finished]:
-    """Runs ``rookery ARGS`` in a directory; the directory's modules are imported anew by each test."""
+    """Runs ``ninelives ARGS`` in a directory; the directory's modules are imported anew by each test."""
     monkeypatch.chdir(here)
     monkeypatch.syspath_prepend(here)
     for name in ("game", "wandb"):

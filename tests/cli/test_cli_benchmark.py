@@ -1,13 +1,13 @@
-"""``rookery benchmark``: the table, the line to paste, and the arithmetic behind them."""
+"""``ninelives benchmark``: the table, the line to paste, and the arithmetic behind them."""
 
 import re
 
 import pytest
 
-from rookery.cli.grid import Config, Measurement, MemoryModel, best_of, configs, line_to_paste, parse_bytes
-from rookery.cli.target import env_spec
-from rookery.errors import ConfigError
-from rookery.spec.env import EnvSpec
+from ninelives.cli.grid import Config, Measurement, MemoryModel, best_of, configs, line_to_paste, parse_bytes
+from ninelives.cli.target import env_spec
+from ninelives.errors import ConfigError
+from ninelives.spec.env import EnvSpec
 
 MB = 1_000_000
 
@@ -16,29 +16,29 @@ def measured(num_envs, workers, steps_per_s, megabytes, groups=1):
     return Measurement(Config(num_envs, workers, groups), steps_per_s, 1000.0, megabytes * MB, 0.1)
 
 
-def test_a_table_and_a_line_that_can_be_pasted_are_printed(rookery):
-    done = rookery("benchmark", "game:Calm", "--num-envs", "4", "--workers", "1", "2", "--groups", "1", "2",
+def test_a_table_and_a_line_that_can_be_pasted_are_printed(ninelives):
+    done = ninelives("benchmark", "game:Calm", "--num-envs", "4", "--workers", "1", "2", "--groups", "1", "2",
                    "--seconds", "2", "--env-kwargs", "size=4")  # fmt: skip
     assert done.code == 0, done.err
     assert "steps/s" in done.out
     assert "of limit" in done.out
     assert len(re.findall(r"│ +\d+ │ +\d+ │ +\d+ │ +\d+ │", done.out)) == 4
     line = done.out.splitlines()[-1]
-    assert line.startswith("rookery.Pool(rookery.EnvSpec(\"game:Calm\", {'size': 4}), num_envs=")
+    assert line.startswith("ninelives.Pool(ninelives.EnvSpec(\"game:Calm\", {'size': 4}), num_envs=")
     compile(line, "pasted", "eval")
 
 
-def test_what_does_not_fit_into_memory_is_not_started(rookery):
-    done = rookery("benchmark", "game:Calm", "--num-envs", "2", "--workers", "1", "--memory-limit", "1MB")
+def test_what_does_not_fit_into_memory_is_not_started(ninelives):
+    done = ninelives("benchmark", "game:Calm", "--num-envs", "2", "--workers", "1", "--memory-limit", "1MB")
     assert done.code == 1
     assert "nothing fits into 1 MB" in done.err
     assert "measuring" not in done.err
 
 
-def test_impossible_settings_are_usage_errors(rookery):
-    assert "is not a size" in rookery("benchmark", "game:Calm", "--memory-limit", "much").err
-    assert rookery("benchmark", "game:Calm", "--num-envs", "2", "--workers", "3").code == 2
-    assert rookery("benchmark", "game:Calm", "--seconds", "0").code == 2
+def test_impossible_settings_are_usage_errors(ninelives):
+    assert "is not a size" in ninelives("benchmark", "game:Calm", "--memory-limit", "much").err
+    assert ninelives("benchmark", "game:Calm", "--num-envs", "2", "--workers", "3").code == 2
+    assert ninelives("benchmark", "game:Calm", "--seconds", "0").code == 2
 
 
 def test_only_shapes_that_can_be_dealt_evenly_are_measured_and_small_ones_first():
@@ -73,10 +73,10 @@ def test_memory_is_guessed_from_workers_and_copies_and_learnt_from_measurements(
 
 def test_the_line_to_paste_says_no_more_than_it_must():
     assert (
-        line_to_paste(EnvSpec("CartPole-v1"), Config(8, 2, 1)) == 'rookery.Pool("CartPole-v1", num_envs=8, workers=2)'
+        line_to_paste(EnvSpec("CartPole-v1"), Config(8, 2, 1)) == 'ninelives.Pool("CartPole-v1", num_envs=8, workers=2)'
     )
     assert line_to_paste(EnvSpec("g:m", {"level": 3}), Config(8, 2, 2)) == (
-        "rookery.Pool(rookery.EnvSpec(\"g:m\", {'level': 3}), num_envs=8, workers=2, groups=2, batch_size=4)"
+        "ninelives.Pool(ninelives.EnvSpec(\"g:m\", {'level': 3}), num_envs=8, workers=2, groups=2, batch_size=4)"
     )
 
 

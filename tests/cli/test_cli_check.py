@@ -1,8 +1,8 @@
-"""``rookery check``: what it says of environments that are good, moody, broken or not there."""
+"""``ninelives check``: what it says of environments that are good, moody, broken or not there."""
 
-from rookery.cli.check import judge
-from rookery.cli.diagnosis.finding import Severity
-from rookery.testing import EnvReport
+from ninelives.cli.check import judge
+from ninelives.cli.diagnosis.finding import Severity
+from ninelives.testing import EnvReport
 
 GOOD = {
     "env": "game:make", "deterministic": True, "first_difference": None, "reuses_buffer": False, "picklable": True,
@@ -15,47 +15,47 @@ def verdicts(**changes):
     return {verdict.name: verdict for verdict in judge(EnvReport(**{**GOOD, **changes}))}
 
 
-def test_a_gymnasium_id_is_examined_and_fit(rookery):
-    done = rookery("check", "CartPole-v1", "--steps", "50")
+def test_a_gymnasium_id_is_examined_and_fit(ninelives):
+    done = ninelives("check", "CartPole-v1", "--steps", "50")
     assert (done.code, done.err) == (0, "")
     assert "the same seed and actions gave the same rows" in done.out
     assert "CartPole-v1 is fit for a pool" in done.out
 
 
-def test_a_module_of_the_current_directory_takes_keyword_arguments(rookery):
-    done = rookery("check", "game:Calm", "--env-kwargs", "size=5", "--steps", "20")
+def test_a_module_of_the_current_directory_takes_keyword_arguments(ninelives):
+    done = ninelives("check", "game:Calm", "--env-kwargs", "size=5", "--steps", "20")
     assert (done.code, done.err) == (0, "")
     assert "game:Calm is fit for a pool" in done.out
 
 
-def test_an_environment_that_breaks_its_contract_is_a_problem(rookery):
-    done = rookery("check", "game:Moody", "--steps", "20")
+def test_an_environment_that_breaks_its_contract_is_a_problem(ninelives):
+    done = ninelives("check", "game:Moody", "--steps", "20")
     assert done.code == 1
     assert "warning deterministic" in done.out
     assert "problem contract" in done.out
     assert "not in observation_space" in done.out
 
 
-def test_an_environment_that_crashes_takes_only_its_worker_along(rookery):
-    done = rookery("check", "game:Fatal", "--steps", "20")
+def test_an_environment_that_crashes_takes_only_its_worker_along(ninelives):
+    done = ninelives("check", "game:Fatal", "--steps", "20")
     assert done.code == 1
     assert "killed by SIGSEGV" in done.err
     assert "game.py" in done.err
 
 
-def test_an_environment_that_cannot_be_built_shows_its_own_traceback_once(rookery):
-    done = rookery("check", "game:Unbuildable", "--steps", "20")
+def test_an_environment_that_cannot_be_built_shows_its_own_traceback_once(ninelives):
+    done = ninelives("check", "game:Unbuildable", "--steps", "20")
     assert done.code == 1
-    assert done.err.startswith("rookery: slot 0")
+    assert done.err.startswith("ninelives: slot 0")
     assert done.err.count("KeyError: 'rom'\n") == 1
     assert "cli/main.py" not in done.err
 
 
-def test_names_and_settings_that_cannot_be_are_usage_errors(rookery):
-    done = rookery("check", "what?")
+def test_names_and_settings_that_cannot_be_are_usage_errors(ninelives):
+    done = ninelives("check", "what?")
     assert done.code == 2
     assert "is not an environment" in done.err
-    done = rookery("check", "game:Calm", "--env-kwargs", "size")
+    done = ninelives("check", "game:Calm", "--env-kwargs", "size")
     assert done.code == 2
     assert "is not KEY=VALUE" in done.err
 

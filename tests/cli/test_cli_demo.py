@@ -1,4 +1,4 @@
-"""``rookery demo``: it trains, kills one of its own workers, and says truly whether the run went on."""
+"""``ninelives demo``: it trains, kills one of its own workers, and says truly whether the run went on."""
 
 import re
 from dataclasses import replace
@@ -6,16 +6,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from rookery.cli import demo
-from rookery.cli.tale import Tale, Teller
-from rookery.events import SlotHealed
-from rookery.train.callbacks import StopTraining
+from ninelives.cli import demo
+from ninelives.cli.tale import Tale, Teller
+from ninelives.events import SlotHealed
+from ninelives.train.callbacks import StopTraining
 
 VICTIMS = (4, 5)
 
 
-def test_the_demo_trains_kills_a_worker_goes_on_and_draws_what_was_learned(rookery, here):
-    done = rookery("demo", "--seconds", "4", "--env", "CartPole-v1")
+def test_the_demo_trains_kills_a_worker_goes_on_and_draws_what_was_learned(ninelives, here):
+    done = ninelives("demo", "--seconds", "4", "--env", "CartPole-v1")
     assert (done.code, done.err) == (0, "")
     assert "CartPole-v1: 16 slots" in done.out
     assert re.search(r"half way, at step [\d,]+, a worker \(pid \d+\) was killed by SIGKILL", done.out)
@@ -40,8 +40,8 @@ def test_an_environment_that_starts_is_played():
     assert demo.reason_not_to_play(demo.CARTPOLE) is None
 
 
-def test_a_demo_without_time_is_a_usage_error(rookery):
-    done = rookery("demo", "--seconds", "0")
+def test_a_demo_without_time_is_a_usage_error(ninelives):
+    done = ninelives("demo", "--seconds", "0")
     assert done.code == 2
     assert "must be greater than zero" in done.err
 

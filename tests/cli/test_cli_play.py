@@ -1,4 +1,4 @@
-"""``rookery play`` in a real terminal: keys are typed into a pty, and what comes out is what a person would see."""
+"""``ninelives play`` in a real terminal: keys are typed into a pty, and what comes out is what a person would see."""
 
 import dataclasses
 import os
@@ -10,10 +10,10 @@ import termios
 
 import pytest
 
-from rookery.cli.main import main
-from rookery.sims.games import lantern, rom_of
-from rookery.sims.games.lantern import MODES
-from rookery.sims.movies import Movie
+from ninelives.cli.main import main
+from ninelives.sims.games import lantern, rom_of
+from ninelives.sims.games.lantern import MODES
+from ninelives.sims.movies import Movie
 
 RIGHT, ENTER = b"\x1b[C", b"\r"
 
@@ -27,7 +27,7 @@ def saved_in(path):
 
 
 def test_a_game_is_played_saved_and_left_with_the_terminal_as_it_was(play, tmp_path):
-    typist = play("rookery/Lantern-v0", "--out", "night.rook")
+    typist = play("ninelives/Lantern-v0", "--out", "night.rook")
     typist.type(ENTER + b"1")
     typist.wait_for(rb"saved night.rook")
     places = []
@@ -47,7 +47,7 @@ def test_a_game_is_played_saved_and_left_with_the_terminal_as_it_was(play, tmp_p
 
 
 def test_a_state_is_loaded_again_and_frames_go_one_by_one(play, tmp_path):
-    typist = play("rookery/Lantern-v0", "--out", "night.rook")
+    typist = play("ninelives/Lantern-v0", "--out", "night.rook")
     typist.type(b"p")
     typist.wait_for(rb"paused")
     typist.type(b"2")
@@ -70,42 +70,42 @@ def test_a_state_is_loaded_again_and_frames_go_one_by_one(play, tmp_path):
 
 
 def test_a_state_is_where_the_next_play_begins(play, tmp_path):
-    first = play("rookery/Lantern-v0", "--out", "night.rook")
+    first = play("ninelives/Lantern-v0", "--out", "night.rook")
     first.type(ENTER + b"p")
     first.wait_for(rb"paused")
     first.type(b"1q")
     assert first.code() == 0
     began = saved_in(tmp_path / "night.rook")
-    second = play("rookery/Lantern-v0", "--state", "night.rook", "--out", "again.rook")
+    second = play("ninelives/Lantern-v0", "--state", "night.rook", "--out", "again.rook")
     second.type(b"p1q")
     assert second.code() == 0
     assert saved_in(tmp_path / "again.rook")["mode"] == began["mode"]
 
 
 def test_ctrl_c_leaves_the_terminal_as_it_was(play):
-    typist = play("rookery/Lantern-v0")
+    typist = play("ninelives/Lantern-v0")
     typist.type(b"\x03")
     assert typist.code() == 130
     assert termios.tcgetattr(typist.slave) == typist.before
     assert b"\x1b[?25h" in typist.seen, "the cursor comes back"
 
 
-def test_what_is_played_can_be_recorded_and_replayed(play, tmp_path, rookery):
-    typist = play("rookery/Lantern-v0", "--movie", "played.movie")
+def test_what_is_played_can_be_recorded_and_replayed(play, tmp_path, ninelives):
+    typist = play("ninelives/Lantern-v0", "--movie", "played.movie")
     typist.type(ENTER + RIGHT + b"2")
     typist.wait_for(rb"a movie is being recorded and cannot go back")
     typist.type(b"q")
     assert typist.code() == 0
     assert re.search(r"played.movie: [\d,]+ frames", typist.words())
-    done = rookery("replay", "played.movie")
+    done = ninelives("replay", "played.movie")
     assert (done.code, "all" in done.out, "as recorded" in done.out) == (0, True, True), done.err
-    again = rookery("record", "rookery/Lantern-v0", "--out", "again.movie", "--inputs-of", "played.movie")
+    again = ninelives("record", "ninelives/Lantern-v0", "--out", "again.movie", "--inputs-of", "played.movie")
     assert (again.code, " of 1 frame," in again.out) == (0, True), again.err
     assert Movie.read(tmp_path / "again.movie") == Movie.read(tmp_path / "played.movie")
 
 
-def test_a_movie_is_watched_and_left(play, rookery):
-    assert rookery("record", "rookery/Lantern-v0", "--out", "long.movie", "--steps", "400").code == 0
+def test_a_movie_is_watched_and_left(play, ninelives):
+    assert ninelives("record", "ninelives/Lantern-v0", "--out", "long.movie", "--steps", "400").code == 0
     typist = play("long.movie", "--watch", verb="replay")
     typist.wait_for(rb"step \d+ of 400")
     typist.type(b"q")
@@ -115,33 +115,33 @@ def test_a_movie_is_watched_and_left(play, rookery):
 
 
 def test_a_rom_of_another_revision_is_played_and_said_to_be_one(play, here):
-    shutil.copy(rom_of("rookery/Lantern-v0"), here / "mine.nes")
-    typist = play("rookery/Mario-v0", "--rom", "mine.nes")
+    shutil.copy(rom_of("ninelives/Lantern-v0"), here / "mine.nes")
+    typist = play("ninelives/Mario-v0", "--rom", "mine.nes")
     typist.type(b"q")
     assert typist.code() == 0
     assert "facee9c577a5262dbe33ac4930bb0b58c8c037f7" in typist.words()
 
 
-def test_without_a_terminal_it_says_so(rookery):
-    done = rookery("play", "rookery/Lantern-v0")
+def test_without_a_terminal_it_says_so(ninelives):
+    done = ninelives("play", "ninelives/Lantern-v0")
     assert done.code == 2
-    assert "rookery play needs a terminal for keys and pictures; or use --window" in done.err
+    assert "ninelives play needs a terminal for keys and pictures; or use --window" in done.err
 
 
-def test_a_movie_is_not_watched_without_a_terminal(rookery, tmp_path):
-    assert rookery("record", "rookery/Lantern-v0", "--out", "short.movie", "--steps", "3").code == 0
+def test_a_movie_is_not_watched_without_a_terminal(ninelives, tmp_path):
+    assert ninelives("record", "ninelives/Lantern-v0", "--out", "short.movie", "--steps", "3").code == 0
     movie = Movie.read(tmp_path / "short.movie")
     old = dataclasses.replace(movie, identity=dataclasses.replace(movie.identity, version="0.0.1"))
     old.write(tmp_path / "old.movie")
-    done = rookery("replay", "old.movie", "--watch")
+    done = ninelives("replay", "old.movie", "--watch")
     assert done.code == 2, "said before an emulator is opened, which would refuse the movie"
     assert "--watch needs a terminal for keys and pictures; leave it out to compare only" in done.err
 
 
-def test_a_window_without_a_display_is_refused_instead_of_playing_for_nobody(rookery, tmp_path, monkeypatch):
+def test_a_window_without_a_display_is_refused_instead_of_playing_for_nobody(ninelives, tmp_path, monkeypatch):
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
         monkeypatch.delenv(name, raising=False)
-    done = rookery("play", "rookery/Lantern-v0", "--window", XDG_RUNTIME_DIR=str(tmp_path))
+    done = ninelives("play", "ninelives/Lantern-v0", "--window", XDG_RUNTIME_DIR=str(tmp_path))
     assert done.code == 2
     assert "--window: no window can be opened here" in done.err
 
@@ -149,20 +149,23 @@ def test_a_window_without_a_display_is_refused_instead_of_playing_for_nobody(roo
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("Nothing-v0",), "neither a ROM's file nor a game; games: rookery/Errand-v0"),
-        (("erand",), "neither a ROM's file nor a game; did you mean rookery/Errand-v0?"),
-        (("rookery/Lantern-ram",), "did you mean rookery/Lantern-ram-v0?"),
-        (("rookery/Mario-v0",), "needs your own ROM of Super Mario Bros."),
-        (("rookery/Mario-v0", "--rom", "none.nes"), "--rom none.nes: there is no such file"),
-        (("rookery/Lantern-v0", "--state", "none.rook"), "none.rook"),
-        (("rookery/Lantern-v0", "--rom", "game.py"), "rookery/Lantern-v0 comes with its ROM: leave --rom game.py out"),
-        (("rookery/Lantern-v0", "--core", "no-such"), "--core no-such: no core named no-such was found"),
-        (("rookery/Lantern-v0", "--core", "./none.so"), "--core ./none.so"),
-        (("rookery/Lantern-v0", "--movie", "none/long.movie"), "there is no directory none; make it first"),
-        (("rookery/Lantern-v0", "--movie", "game.py/long.movie"), "there is no directory game.py; make it first"),
-        (("rookery/Lantern-v0", "--out", "none/start.rook"), "there is no directory none; make it first"),
+        (("Nothing-v0",), "neither a ROM's file nor a game; games: ninelives/Errand-v0"),
+        (("erand",), "neither a ROM's file nor a game; did you mean ninelives/Errand-v0?"),
+        (("ninelives/Lantern-ram",), "did you mean ninelives/Lantern-ram-v0?"),
+        (("ninelives/Mario-v0",), "needs your own ROM of Super Mario Bros."),
+        (("ninelives/Mario-v0", "--rom", "none.nes"), "--rom none.nes: there is no such file"),
+        (("ninelives/Lantern-v0", "--state", "none.rook"), "none.rook"),
+        (
+            ("ninelives/Lantern-v0", "--rom", "game.py"),
+            "ninelives/Lantern-v0 comes with its ROM: leave --rom game.py out",
+        ),
+        (("ninelives/Lantern-v0", "--core", "no-such"), "--core no-such: no core named no-such was found"),
+        (("ninelives/Lantern-v0", "--core", "./none.so"), "--core ./none.so"),
+        (("ninelives/Lantern-v0", "--movie", "none/long.movie"), "there is no directory none; make it first"),
+        (("ninelives/Lantern-v0", "--movie", "game.py/long.movie"), "there is no directory game.py; make it first"),
+        (("ninelives/Lantern-v0", "--out", "none/start.rook"), "there is no directory none; make it first"),
         (("game.py", "--rom", "none.nes"), "give one of them"),
-        (("rookery/Lantern-v0", "--movie", "game.py"), "is there already"),
+        (("ninelives/Lantern-v0", "--movie", "game.py"), "is there already"),
     ],
 )
 def test_mistakes_are_said_before_a_terminal_is_asked_for(here, monkeypatch, capsys, args, words):
@@ -172,11 +175,11 @@ def test_mistakes_are_said_before_a_terminal_is_asked_for(here, monkeypatch, cap
     assert words in " ".join(capsys.readouterr().err.split())
 
 
-def test_a_game_in_a_window(rookery, here):
+def test_a_game_in_a_window(ninelives, here):
     (here / "press.py").write_text(
         "import os, pygame, threading, time\n"
-        "from rookery.cli.main import main\n"
-        "from rookery.cli import window\n"
+        "from ninelives.cli.main import main\n"
+        "from ninelives.cli import window\n"
         "class Pressed(window.Window):\n"
         "    shown = 0\n"
         "    def show(self, image, line):\n"
@@ -186,7 +189,7 @@ def test_a_game_in_a_window(rookery, here):
         "        if Pressed.shown in keys:\n"
         "            pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=keys[Pressed.shown]))\n"
         "window.Window = Pressed\n"
-        "raise SystemExit(main(['play', 'rookery/Lantern-v0', '--window', '--out', 'seen.rook']))\n"
+        "raise SystemExit(main(['play', 'ninelives/Lantern-v0', '--window', '--out', 'seen.rook']))\n"
     )
     environ = {**os.environ, "SDL_VIDEODRIVER": "dummy", "PYGAME_HIDE_SUPPORT_PROMPT": "1"}
     done = subprocess.run(

@@ -6,12 +6,12 @@ import signal
 import termios
 from pathlib import Path
 
-from rookery.cli.gameslot import GameSlot, find_game
-from rookery.cli.playing import Player
-from rookery.cli.playing import play as play_on
-from rookery.sims.movies import Movie
+from ninelives.cli.gameslot import GameSlot, find_game
+from ninelives.cli.playing import Player
+from ninelives.cli.playing import play as play_on
+from ninelives.sims.movies import Movie
 
-LANTERN = "rookery/Lantern-v0"
+LANTERN = "ninelives/Lantern-v0"
 
 
 def test_whoever_is_asked_to_end_keeps_the_movie_and_leaves_the_terminal_as_it_was(play, tmp_path):
@@ -26,8 +26,8 @@ def test_whoever_is_asked_to_end_keeps_the_movie_and_leaves_the_terminal_as_it_w
     assert "begin episodes there with state='night.rook'" in typist.words()
 
 
-def test_a_movie_that_is_watched_ends_in_order_too(play, rookery):
-    assert rookery("record", LANTERN, "--out", "long.movie", "--steps", "400").code == 0
+def test_a_movie_that_is_watched_ends_in_order_too(play, ninelives):
+    assert ninelives("record", LANTERN, "--out", "long.movie", "--steps", "400").code == 0
     typist = play("long.movie", "--watch", verb="replay")
     typist.send(signal.SIGTERM)
     assert typist.code() == 128 + signal.SIGTERM
@@ -70,8 +70,9 @@ def test_a_movie_whose_directory_has_gone_is_kept_elsewhere(play, tmp_path):
 def test_a_terminal_without_a_cursor_is_refused_in_a_sentence(seat):
     typist = seat(LANTERN, TERM="dumb")
     assert typist.code() == 2
-    assert "rookery play needs a terminal that can move its cursor, and TERM=dumb cannot; or use --window" in " ".join(
-        typist.words().split()
+    assert (
+        "ninelives play needs a terminal that can move its cursor, and TERM=dumb cannot; or use --window"
+        in " ".join(typist.words().split())
     )
     assert b"\x1b[?1049h" not in typist.seen
 

@@ -1,4 +1,4 @@
-"""``rookery record`` and ``rookery replay`` as people use them, on the games that come with Rookery."""
+"""``ninelives record`` and ``ninelives replay`` as people use them, on the games that come with Ninelives."""
 
 import dataclasses
 import re
@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 
 from missing import require_module
-from rookery.cli.main import main
-from rookery.sims.games import rom_of
-from rookery.sims.movies import Movie
-from rookery.sims.snapshot import Snapshot
+from ninelives.cli.main import main
+from ninelives.sims.games import rom_of
+from ninelives.sims.movies import Movie
+from ninelives.sims.snapshot import Snapshot
 
-LANTERN = "rookery/Lantern-v0"
+LANTERN = "ninelives/Lantern-v0"
 
 Finished = namedtuple("Finished", "code out err")
 
 
 @pytest.fixture
-def rookery(tmp_path, monkeypatch, capsys):
+def ninelives(tmp_path, monkeypatch, capsys):
     """Run a command in this process, in a directory of its own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rookery.cli.main._look_here_first", lambda: None)
+    monkeypatch.setattr("ninelives.cli.main._look_here_first", lambda: None)
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*args):
@@ -53,8 +53,8 @@ def walk(recorded, here):
     return Path(shutil.copy(recorded, here / "walk.movie"))
 
 
-def test_a_movie_is_replayed_and_every_step_compared(rookery, walk):
-    done = rookery("replay", "walk.movie")
+def test_a_movie_is_replayed_and_every_step_compared(ninelives, walk):
+    done = ninelives("replay", "walk.movie")
     assert done.code == 0, done.err
     assert "all 15 steps are as recorded" in done.out
 
@@ -65,40 +65,40 @@ def test_a_movie_begins_where_the_games_episodes_do(walk):
     assert movie.start, "its start is in it"
 
 
-def test_the_first_step_that_differs_is_named(rookery, walk, here):
+def test_the_first_step_that_differs_is_named(ninelives, walk, here):
     movie = Movie.read(walk)
     dataclasses.replace(movie, pads=(*movie.pads[:5], 0, *movie.pads[6:])).write(here / "other.movie")
-    done = rookery("replay", "other.movie")
+    done = ninelives("replay", "other.movie")
     assert done.code == 1
     assert "step 6 of 15 differs from the recording; all before it are as recorded" in done.out
 
 
-def test_random_actions_are_the_same_for_the_same_seed(rookery, here):
+def test_random_actions_are_the_same_for_the_same_seed(ninelives, here):
     for name, seed in (("one", "7"), ("two", "7"), ("three", "8")):
-        done = rookery("record", LANTERN, "--out", f"{name}.movie", "--steps", "30", "--seed", seed)
+        done = ninelives("record", LANTERN, "--out", f"{name}.movie", "--steps", "30", "--seed", seed)
         assert done.code == 0, done.err
     one, two, three = (Movie.read(here / f"{name}.movie") for name in ("one", "two", "three"))
     assert (one.pads, one.hashes) == (two.pads, two.hashes)
     assert one.pads != three.pads
 
 
-def test_actions_of_a_run_are_recorded_from_a_file(rookery, here, walk):
+def test_actions_of_a_run_are_recorded_from_a_file(ninelives, here, walk):
     np.save(here / "actions.npy", np.array([1] * 8 + [2] * 4 + [0] * 3))  # right, right+a, noop
-    done = rookery("record", LANTERN, "--out", "same.movie", "--actions", "actions.npy")
+    done = ninelives("record", LANTERN, "--out", "same.movie", "--actions", "actions.npy")
     assert done.code == 0, done.err
     assert Movie.read(here / "same.movie") == Movie.read(walk)
 
 
-def test_an_action_that_the_game_has_not_is_refused(rookery, here):
+def test_an_action_that_the_game_has_not_is_refused(ninelives, here):
     np.save(here / "actions.npy", np.array([0, 1, 99]))
-    done = rookery("record", LANTERN, "--out", "never.movie", "--actions", "actions.npy")
+    done = ninelives("record", LANTERN, "--out", "never.movie", "--actions", "actions.npy")
     assert done.code == 2
     assert "step 2 is 99; the game's actions are 0 to 6" in done.err
     assert not (here / "never.movie").exists()
 
 
-def test_a_movie_is_made_again_from_its_inputs(rookery, here, walk):
-    done = rookery("record", LANTERN, "--out", "again.movie", "--inputs-of", "walk.movie")
+def test_a_movie_is_made_again_from_its_inputs(ninelives, here, walk):
+    done = ninelives("record", LANTERN, "--out", "again.movie", "--inputs-of", "walk.movie")
     assert done.code == 0, done.err
     assert Movie.read(here / "again.movie") == Movie.read(walk)
 
@@ -111,44 +111,44 @@ def aged(movie):
 
 
 @pytest.fixture
-def from_power_on(rookery, here):
+def from_power_on(ninelives, here):
     """A movie in steps of one frame that begins when the machine is switched on, as play makes them."""
     shutil.copy(rom_of(LANTERN), here / "mine.nes")
     keys = ("--frame-skip", "1", "--keys", "noop:60", "start:4", "noop:20")
-    assert rookery("record", "mine.nes", "--out", "power.movie", *keys).code == 0
+    assert ninelives("record", "mine.nes", "--out", "power.movie", *keys).code == 0
     return Movie.read(here / "power.movie")
 
 
 @pytest.mark.parametrize("grown_old", [False, True])
-def test_a_movie_from_power_on_is_made_again_from_there_and_as_quick(rookery, here, from_power_on, grown_old):
+def test_a_movie_from_power_on_is_made_again_from_there_and_as_quick(ninelives, here, from_power_on, grown_old):
     (aged(from_power_on) if grown_old else from_power_on).write(here / "old.movie")
-    done = rookery("record", LANTERN, "--out", "again.movie", "--inputs-of", "old.movie")
+    done = ninelives("record", LANTERN, "--out", "again.movie", "--inputs-of", "old.movie")
     assert done.code == 0, done.err
     assert "84 steps of 1 frame," in done.out
     assert "began at a state" not in done.out
     assert Movie.read(here / "again.movie") == dataclasses.replace(from_power_on, game=LANTERN)
 
 
-def test_a_movie_whose_start_cannot_be_loaded_begins_where_the_game_does_and_says_so(rookery, here, walk):
+def test_a_movie_whose_start_cannot_be_loaded_begins_where_the_game_does_and_says_so(ninelives, here, walk):
     aged(Movie.read(walk)).write(here / "old.movie")
-    done = rookery("record", LANTERN, "--out", "again.movie", "--inputs-of", "old.movie")
+    done = ninelives("record", LANTERN, "--out", "again.movie", "--inputs-of", "old.movie")
     assert done.code == 0, done.err
     assert f"old.movie began at a state of {Movie.read(walk).identity.core} 0.0.1" in done.out
     assert "begins where the game's own episodes begin" in done.out
     assert Movie.read(here / "again.movie") == Movie.read(walk)
 
 
-def test_a_movie_that_does_not_tell_that_it_began_at_power_on_can_be_made_again(rookery, here, from_power_on):
+def test_a_movie_that_does_not_tell_that_it_began_at_power_on_can_be_made_again(ninelives, here, from_power_on):
     dataclasses.replace(aged(from_power_on), switched_on=False).write(here / "old.movie")
-    done = rookery("record", "mine.nes", "--out", "again.movie", "--inputs-of", "old.movie")
+    done = ninelives("record", "mine.nes", "--out", "again.movie", "--inputs-of", "old.movie")
     assert done.code == 0, done.err
     assert "the new movie begins at power-on" in done.out
     assert Movie.read(here / "again.movie") == from_power_on
 
 
-def test_a_movie_is_made_again_from_another_state(rookery, here, walk, from_power_on):
+def test_a_movie_is_made_again_from_another_state(ninelives, here, walk, from_power_on):
     (here / "here.rook").write_bytes(Movie.read(walk).start)
-    done = rookery("record", LANTERN, "--out", "again.movie", "--inputs-of", "power.movie", "--state", "here.rook")
+    done = ninelives("record", LANTERN, "--out", "again.movie", "--inputs-of", "power.movie", "--state", "here.rook")
     assert done.code == 0, done.err
     again = Movie.read(here / "again.movie")
     assert (again.pads, again.frame_skip, again.begins_at_power_on) == (from_power_on.pads, 1, False)
@@ -156,53 +156,53 @@ def test_a_movie_is_made_again_from_another_state(rookery, here, walk, from_powe
 
 
 @pytest.mark.parametrize("args", [("--frame-skip", "3"), ("--env-kwargs", "frame_skip=3")])
-def test_inputs_are_not_held_longer_than_they_were(rookery, here, walk, args):
-    done = rookery("record", LANTERN, "--out", "never.movie", "--inputs-of", "walk.movie", *args)
+def test_inputs_are_not_held_longer_than_they_were(ninelives, here, walk, args):
+    done = ninelives("record", LANTERN, "--out", "never.movie", "--inputs-of", "walk.movie", *args)
     assert done.code == 2
     assert "walk.movie has 4 frames a step, and 3 are asked for" in done.err
     assert not (here / "never.movie").exists()
 
 
-def test_inputs_of_another_rom_are_refused(rookery, here, walk):
-    done = rookery("record", "rookery/Errand-v0", "--out", "never.movie", "--inputs-of", "walk.movie")
+def test_inputs_of_another_rom_are_refused(ninelives, here, walk):
+    done = ninelives("record", "ninelives/Errand-v0", "--out", "never.movie", "--inputs-of", "walk.movie")
     assert done.code == 1
     assert "recorded with another ROM" in done.err
     assert not (here / "never.movie").exists()
 
 
-def test_a_mere_rom_is_recorded_from_power_on_and_replayed_with_its_file(rookery, here):
-    shutil.copy(rom_of("rookery/Lantern-v0"), here / "mine.nes")
-    assert rookery("record", "mine.nes", "--out", "mine.movie", "--keys", "noop:20", "start:2").code == 0
-    lost = rookery("replay", "mine.movie")
+def test_a_mere_rom_is_recorded_from_power_on_and_replayed_with_its_file(ninelives, here):
+    shutil.copy(rom_of("ninelives/Lantern-v0"), here / "mine.nes")
+    assert ninelives("record", "mine.nes", "--out", "mine.movie", "--keys", "noop:20", "start:2").code == 0
+    lost = ninelives("replay", "mine.movie")
     assert lost.code == 2
-    assert "recorded with 'mine.nes', which does not come with Rookery: give --rom" in lost.err
-    assert rookery("replay", "mine.movie", "--rom", "mine.nes").code == 0
+    assert "recorded with 'mine.nes', which does not come with Ninelives: give --rom" in lost.err
+    assert ninelives("replay", "mine.movie", "--rom", "mine.nes").code == 0
 
 
-def test_another_rom_is_refused_before_anything_runs(rookery, walk):
-    done = rookery("replay", "walk.movie", "--rom", str(rom_of("rookery/Errand-v0")))
+def test_another_rom_is_refused_before_anything_runs(ninelives, walk):
+    done = ninelives("replay", "walk.movie", "--rom", str(rom_of("ninelives/Errand-v0")))
     assert done.code == 1
     assert "recorded with another ROM" in done.err
     assert "errand.gba" in done.err
 
 
-def test_another_version_of_the_emulator_is_refused_with_a_way_out(rookery, walk, here):
+def test_another_version_of_the_emulator_is_refused_with_a_way_out(ninelives, walk, here):
     movie = Movie.read(walk)
     old = dataclasses.replace(movie.identity, version="0.0.1")
     dataclasses.replace(movie, identity=old).write(here / "old.movie")
-    done = rookery("replay", "old.movie")
+    done = ninelives("replay", "old.movie")
     assert done.code == 1
     assert "0.0.1" in done.err
     assert "--inputs-of old.movie" in done.err
 
 
-def test_another_emulator_is_refused_with_the_name_of_the_right_one(rookery, walk):
+def test_another_emulator_is_refused_with_the_name_of_the_right_one(ninelives, walk):
     require_module("cynes")
-    done = rookery("replay", "walk.movie", "--core", "cynes")
+    done = ninelives("replay", "walk.movie", "--core", "cynes")
     assert done.code == 1
     assert "core=" not in done.err
     name = re.search(r"give --core (\S+), or", done.err)[1]
-    assert rookery("replay", "walk.movie", "--core", name).code == 0
+    assert ninelives("replay", "walk.movie", "--core", name).code == 0
 
 
 @pytest.mark.parametrize(
@@ -212,15 +212,15 @@ def test_another_emulator_is_refused_with_the_name_of_the_right_one(rookery, wal
         (("--core", "no-such"), "--core no-such: no core named no-such was found"),
     ],
 )
-def test_what_a_replay_cannot_find_is_named_before_a_worker_looks_for_it(rookery, walk, args, words):
-    done = rookery("replay", "walk.movie", *args)
+def test_what_a_replay_cannot_find_is_named_before_a_worker_looks_for_it(ninelives, walk, args, words):
+    done = ninelives("replay", "walk.movie", *args)
     assert (done.code, words in done.err) == (2, True), done.err
 
 
-def test_a_movie_with_a_start_that_is_none_is_refused(rookery, walk, here):
+def test_a_movie_with_a_start_that_is_none_is_refused(ninelives, walk, here):
     dataclasses.replace(Movie.read(walk), start=b"nothing").write(here / "odd.movie")
     for command in (("replay", "odd.movie"), ("record", LANTERN, "--out", "x.movie", "--inputs-of", "odd.movie")):
-        done = rookery(*command)
+        done = ninelives(*command)
         assert done.code == 1
         assert "odd.movie: its start cannot be used" in done.err
 
@@ -236,8 +236,8 @@ def test_a_movie_with_a_start_that_is_none_is_refused(rookery, walk, here):
         (("--env-kwargs", "goal=moon"), "allowed: lighthouse, coast"),
     ],
 )
-def test_mistakes_are_refused_and_leave_no_file(rookery, here, args, words):
-    done = rookery("record", LANTERN, "--out", "never.movie", *args)
+def test_mistakes_are_refused_and_leave_no_file(ninelives, here, args, words):
+    done = ninelives("record", LANTERN, "--out", "never.movie", *args)
     assert done.code in (1, 2)
     assert words in done.err
     assert not (here / "never.movie").exists()
@@ -260,22 +260,22 @@ def test_mistakes_are_refused_and_leave_no_file(rookery, here, args, words):
         (("--out", "none/never.movie"), "there is no directory none; make it first"),
     ],
 )
-def test_what_cannot_be_recorded_is_refused_before_a_worker_starts(rookery, here, args, words):
+def test_what_cannot_be_recorded_is_refused_before_a_worker_starts(ninelives, here, args, words):
     np.save(here / "empty.npy", np.zeros(0, np.int64))
-    done = rookery("record", LANTERN, "--out", "never.movie", *args)
+    done = ninelives("record", LANTERN, "--out", "never.movie", *args)
     assert (done.code, words in done.err) == (2, True), done.err
     assert not (here / "never.movie").exists()
 
 
-def test_a_movie_is_not_overwritten(rookery, here):
+def test_a_movie_is_not_overwritten(ninelives, here):
     (here / "mine.movie").write_bytes(b"precious")
-    assert rookery("record", LANTERN, "--out", "mine.movie", "--steps", "5").code == 2
+    assert ninelives("record", LANTERN, "--out", "mine.movie", "--steps", "5").code == 2
     assert (here / "mine.movie").read_bytes() == b"precious"
 
 
 @pytest.mark.parametrize(("cut", "words"), [(5, "is no movie"), (-1, "is cut short")])
-def test_a_broken_movie_is_refused(rookery, walk, cut, words):
+def test_a_broken_movie_is_refused(ninelives, walk, cut, words):
     walk.write_bytes(walk.read_bytes()[:cut])
-    done = rookery("replay", "walk.movie")
+    done = ninelives("replay", "walk.movie")
     assert done.code == 1
     assert f"walk.movie {words}" in done.err

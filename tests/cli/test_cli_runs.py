@@ -1,12 +1,12 @@
-"""``rookery runs``: lists, shows and compares what trainers have left behind."""
+"""``ninelives runs``: lists, shows and compares what trainers have left behind."""
 
 import re
 
 import pytest
 from same_process import commands
 
-from rookery.cli.runs import differing
-from rookery.train.rundir import RunDir
+from ninelives.cli.runs import differing
+from ninelives.train.rundir import RunDir
 
 TABLE = (
     "step,seconds,steps_per_s,ep_rew_mean,faults\n100,1,100,,0\n200,2,100,10.5,0\n300,1,100,9.5,2\n400,2,100,8.0,3\n"
@@ -43,7 +43,7 @@ def test_a_directory_of_runs_is_listed(command, run_of):
 
 
 def test_where_there_is_no_run_it_is_said(command):
-    assert command("runs").out == "no runs in runs; `rookery train ENV` makes one\n"
+    assert command("runs").out == "no runs in runs; `ninelives train ENV` makes one\n"
 
 
 def test_a_run_that_a_trainer_is_at_work_in_is_marked(command, run_of):
@@ -93,9 +93,9 @@ def test_settings_that_differ_are_found_in_sections_too():
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("show",), "rookery runs show needs a run directory"),
+        (("show",), "ninelives runs show needs a run directory"),
         (("show", "nothing"), "nothing holds no run"),
-        (("compare",), "rookery runs compare needs run directories"),
+        (("compare",), "ninelives runs compare needs run directories"),
         (("a", "b"), "takes one directory"),
     ],
 )

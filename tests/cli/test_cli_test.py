@@ -1,4 +1,4 @@
-"""``rookery test``: plays a saved policy, scores it honestly, films it, and refuses early what it cannot do."""
+"""``ninelives test``: plays a saved policy, scores it honestly, films it, and refuses early what it cannot do."""
 
 import re
 
@@ -73,7 +73,7 @@ def test_what_cannot_be_done_is_refused_in_one_message(command, args, words):
 def test_a_missing_extra_is_named(command, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "imageio" else name)
     done = command("test", "nothing", "--video", "film.gif")
-    assert "needs imageio: pip install 'rookery[video]'" in done.err
+    assert "needs imageio: pip install 'ninelives[video]'" in done.err
 
 
 def test_a_file_that_is_no_checkpoint_is_named(command, here):

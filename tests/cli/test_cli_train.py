@@ -1,4 +1,4 @@
-"""``rookery train``: one command trains, keeps everything, goes on, and refuses what would lose something."""
+"""``ninelives train``: one command trains, keeps everything, goes on, and refuses what would lose something."""
 
 import importlib.util
 import io
@@ -15,15 +15,15 @@ from same_process import commands, reap_orphans
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from missing import require_module
-from rookery.cli.display import Display
-from rookery.cli.train import Train, sized, summary
-from rookery.train import ppo
-from rookery.train.config import PpoConfig, TrainConfig
-from rookery.train.facts import Result
-from rookery.train.sizing import LEAST_PER_CORE, MOST_PER_CORE, Measured, choose
-from rookery.view.monitor import read_episodes
-from rookery.view.progress import ProgressView
-from rookery.view.table import read_table
+from ninelives.cli.display import Display
+from ninelives.cli.train import Train, sized, summary
+from ninelives.train import ppo
+from ninelives.train.config import PpoConfig, TrainConfig
+from ninelives.train.facts import Result
+from ninelives.train.sizing import LEAST_PER_CORE, MOST_PER_CORE, Measured, choose
+from ninelives.view.monitor import read_episodes
+from ninelives.view.progress import ProgressView
+from ninelives.view.table import read_table
 
 SMALL = ("--ppo.n-steps", "32", "--n-envs", "4", "--overlap", "off")
 
@@ -53,7 +53,7 @@ def test_one_command_trains_and_keeps_everything_about_the_run(train, here):
     assert (run / "pool" / "events.jsonl").exists()
     assert {"seconds", "steps_per_s", "policy_loss", "value_loss", "entropy"} <= set(rows[0])
     (start,) = json.loads((run / "run.json").read_text())["starts"]
-    assert {"rookery", "torch", "python", "command", "at"} <= set(start)
+    assert {"ninelives", "torch", "python", "command", "at"} <= set(start)
 
 
 def test_tensorboard_has_the_names_that_dashboards_know(train, here):
@@ -115,7 +115,7 @@ def test_weights_and_biases_gets_the_same_numbers_under_the_name_of_the_director
 def test_a_missing_extra_is_refused_before_anything_starts(train, here):
     done = train("CartPole-v1", "--log.wandb", "rooks")
     assert done.code == 2
-    assert "log.wandb='rooks' needs wandb: pip install 'rookery[wandb]'" in done.err
+    assert "log.wandb='rooks' needs wandb: pip install 'ninelives[wandb]'" in done.err
     assert not (here / "runs").exists()
 
 
@@ -140,7 +140,7 @@ def test_a_resumed_run_ends_with_the_weights_and_the_logs_of_one_that_was_never_
     flags = ("CartPole-v1", "--timesteps", "4096", "--checkpoint-every", "512", *SMALL)
     whole = command("train", *flags, "--run-dir", "whole")
     assert whole.code == 0, whole.err
-    killed = [sys.executable, "-m", "rookery", "train", *flags, "--run-dir", "killed"]
+    killed = [sys.executable, "-m", "ninelives", "train", *flags, "--run-dir", "killed"]
     with subprocess.Popen(killed, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         _wait_for_checkpoint(here / "killed" / "checkpoints", process)
         os.kill(process.pid, signal.SIGKILL)
@@ -199,8 +199,8 @@ def test_what_is_wrong_in_a_file_is_refused_by_line_before_anything_starts(comma
     assert not (here / "runs").exists()
 
 
-def test_a_flag_that_does_not_exist_is_answered_with_the_nearest(rookery):
-    done = rookery("train", "CartPole-v1", "--ppo.epoch", "3")
+def test_a_flag_that_does_not_exist_is_answered_with_the_nearest(ninelives):
+    done = ninelives("train", "CartPole-v1", "--ppo.epoch", "3")
     assert done.code == 2
     assert "--ppo.epochs" in done.err
 
@@ -218,7 +218,7 @@ def test_an_environment_that_does_not_start_is_told_in_its_own_words(train):
 
 
 def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(here):
-    trainer = [sys.executable, "-m", "rookery", "train", "CartPole-v1", "--run-dir", "one", *SMALL]
+    trainer = [sys.executable, "-m", "ninelives", "train", "CartPole-v1", "--run-dir", "one", *SMALL]
     with subprocess.Popen(trainer, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             if line.startswith("run: "):
@@ -226,7 +226,7 @@ def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(here):
         os.kill(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
-    assert "go on: rookery train --run-dir one --resume" in out
+    assert "go on: ninelives train --run-dir one --resume" in out
     assert list((here / "one" / "checkpoints").iterdir())
 
 

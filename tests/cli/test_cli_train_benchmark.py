@@ -1,12 +1,12 @@
-"""``rookery benchmark --train``: steps/s end to end for each number of environments, and the one to take."""
+"""``ninelives benchmark --train``: steps/s end to end for each number of environments, and the one to take."""
 
 import re
 
 import pytest
 from same_process import commands
 
-from rookery.cli.trainbench import TrainMeasurement, TrainSeries, best_of
-from rookery.train.config import TrainConfig
+from ninelives.cli.trainbench import TrainMeasurement, TrainSeries, best_of
+from ninelives.train.config import TrainConfig
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def test_training_is_measured_and_the_line_to_paste_is_a_command(command, here):
     done = command("benchmark", "CartPole-v1", "--train", "--num-envs", "4", "--seconds", "1", "--config", "run.yaml")
     assert done.code == 0, done.err
     assert re.search(r"│ +4 │ +\d │ +off │ +[\d,]+ │ +\d+% │ +\d+% │", done.out)
-    assert done.out.splitlines()[-1] == "rookery train CartPole-v1 --n-envs 4 --overlap off"
+    assert done.out.splitlines()[-1] == "ninelives train CartPole-v1 --n-envs 4 --overlap off"
 
 
 def test_a_file_about_training_needs_training(command):

@@ -7,11 +7,11 @@ import pytest
 from same_process import commands
 
 from missing import skip_missing
-from rookery.cli.benchmark import Benchmark
-from rookery.cli.demo import ERRAND, Demo, reason_not_to_play
-from rookery.cli.runs import Runs
-from rookery.cli.test import Test as Playing
-from rookery.cli.train import Train
+from ninelives.cli.benchmark import Benchmark
+from ninelives.cli.demo import ERRAND, Demo, reason_not_to_play
+from ninelives.cli.runs import Runs
+from ninelives.cli.test import Test as Playing
+from ninelives.cli.train import Train
 
 SHORTER = {
     "train": ("--timesteps", "64", "--set", "ppo.n_steps=4", "--set", "overlap=off"),
@@ -24,7 +24,7 @@ SHORTER = {
 
 
 def examples(verb):
-    return re.findall(r"^ *\$ rookery (.+)$", verb.__doc__, re.MULTILINE)
+    return re.findall(r"^ *\$ ninelives (.+)$", verb.__doc__, re.MULTILINE)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def world(here, command):
 
 def run(command, line):
     words = shlex.split(line)
-    if any(word.startswith("rookery/") for word in words) and (reason := reason_not_to_play(ERRAND)):
+    if any(word.startswith("ninelives/") for word in words) and (reason := reason_not_to_play(ERRAND)):
         skip_missing(reason)
     return command(*words, *SHORTER[words[0]])
 

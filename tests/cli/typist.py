@@ -24,7 +24,7 @@ class Typist:
         self.before = termios.tcgetattr(self.slave)
         self.seen = b""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "rookery", verb, *args],
+            [sys.executable, "-m", "ninelives", verb, *args],
             stdin=self.slave, stdout=self.slave, stderr=self.slave, cwd=directory, start_new_session=True,
             env={**os.environ, "TERM": "xterm", "COLORTERM": "truecolor", **environ},
             preexec_fn=self._take_the_terminal,

@@ -40,7 +40,7 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path):
         cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert result.returncode == 0, f"{page.name} (line numbers are the page's):\n{result.stderr[-4000:]}"
-    assert not list(tmp_path.glob("rookery-*")), "an example left its directory behind"
+    assert not list(tmp_path.glob("ninelives-*")), "an example left its directory behind"
 
 
 def test_a_block_is_skipped_only_with_a_reason():

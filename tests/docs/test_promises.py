@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-import rookery
-from rookery import errors, events
-from rookery.pool.batch import Batch, Episodes
-from rookery.pool.metrics import PoolMetrics, SlotMetrics
-from rookery.testing.faults import BREAKS
+import ninelives
+from ninelives import errors, events
+from ninelives.pool.batch import Batch, Episodes
+from ninelives.pool.metrics import PoolMetrics, SlotMetrics
+from ninelives.testing.faults import BREAKS
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -26,7 +26,7 @@ OF_THE_TRAINER = {"training.md", "ppo.md", "running.md", "resume.md"}
 
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 SETTING_ROW = re.compile(r"^\| `(\w+)` \| `([^`]+)` \|", re.MULTILINE)
-COMMAND = re.compile(r"(?:^|[`$(] ?)rookery ([a-z]+)\b", re.MULTILINE)
+COMMAND = re.compile(r"(?:^|[`$(] ?)ninelives ([a-z]+)\b", re.MULTILINE)
 MAKE = re.compile(r"\bmake ((?:[a-z]+ ?)+)")
 
 
@@ -69,10 +69,10 @@ def test_every_setting_is_documented_once_with_its_true_default():
     pages = "\n".join(page.read_text() for page in DOCS if page.name not in OF_THE_TRAINER)
     documented = SETTING_ROW.findall(pages)
     names = [name for name, _ in documented]
-    assert sorted(names) == sorted(field.name for field in fields(rookery.PoolOptions))
+    assert sorted(names) == sorted(field.name for field in fields(ninelives.PoolOptions))
     for name, default in documented:
-        told = rookery.PoolOptions.of({name: ast.literal_eval(default)})
-        assert getattr(told, name) == getattr(rookery.PoolOptions.of({}), name), f"{name} is documented as {default}"
+        told = ninelives.PoolOptions.of({name: ast.literal_eval(default)})
+        assert getattr(told, name) == getattr(ninelives.PoolOptions.of({}), name), f"{name} is documented as {default}"
 
 
 @pytest.mark.parametrize("record", [Batch, Episodes, errors.Fault, PoolMetrics, SlotMetrics], ids=lambda r: r.__name__)
@@ -83,7 +83,7 @@ def test_every_field_a_user_reads_is_documented(record: type):
 
 def test_exactly_the_events_that_are_emitted_are_documented():
     kinds = [name for name, kind in vars(events).items() if inspect.isclass(kind) and issubclass(kind, events.Event)]
-    source = "\n".join(file.read_text() for file in (ROOT / "src" / "rookery" / "pool").glob("*.py"))
+    source = "\n".join(file.read_text() for file in (ROOT / "src" / "ninelives" / "pool").glob("*.py"))
     emitted = {name for name in kinds if re.search(rf"\b{name}\(", source)}
     rows = re.findall(r"^\| `([A-Z]\w+)` \|", (ROOT / "docs" / "diagnosis.md").read_text(), re.MULTILINE)
     assert sorted(rows) == sorted(emitted)
@@ -106,7 +106,7 @@ def test_the_documentation_names_commands():
 
 @pytest.mark.parametrize("verb", documented_verbs())
 def test_every_documented_command_exists(verb: str):
-    command = Path(sys.executable).with_name("rookery")
+    command = Path(sys.executable).with_name("ninelives")
     result = subprocess.run([command, verb, "--help"], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
 
@@ -134,7 +134,10 @@ def test_every_extra_that_is_named_exists():
     known = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
     texts = [page.read_text() for page in (*PAGES, *(ROOT / "src").rglob("*.py"))]
     named = {
-        extra for text in texts for found in re.findall(r"rookery\[([a-z0-9,]+)\]", text) for extra in found.split(",")
+        extra
+        for text in texts
+        for found in re.findall(r"ninelives\[([a-z0-9,]+)\]", text)
+        for extra in found.split(",")
     }
     assert named <= known
 

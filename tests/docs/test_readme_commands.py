@@ -22,7 +22,7 @@ def commands() -> list[str]:
 
 
 def test_the_readme_has_commands_of_known_kinds_only():
-    assert {line for line in commands() if not line.startswith("rookery ")} == BY_CI
+    assert {line for line in commands() if not line.startswith("ninelives ")} == BY_CI
 
 
 @pytest.mark.timeout(600)

@@ -6,7 +6,7 @@ import pytest
 from programs import Program, reap_orphans
 from scenes import film, pool_of
 
-from rookery.testing import CountingEnv, leftovers
+from ninelives.testing import CountingEnv, leftovers
 
 
 @pytest.fixture(scope="session")

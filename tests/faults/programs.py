@@ -9,9 +9,9 @@ import signal
 import subprocess
 import sys
 
-from rookery.testing import leftovers
+from ninelives.testing import leftovers
 
-MARK = "ROOKERY_TEST_MARK"
+MARK = "NINELIVES_TEST_MARK"
 
 
 class Program:

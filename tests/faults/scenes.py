@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-import rookery
-from rookery.spec.context import current_slot
-from rookery.testing.counting import ACTIONS, CountingEnv, Referee
+import ninelives
+from ninelives.spec.context import current_slot
+from ninelives.testing.counting import ACTIONS, CountingEnv, Referee
 
 SLOTS, WORKERS = 4, 2
 GUILTY, FELLOW, OTHERS = 1, 0, (2, 3)
@@ -31,12 +31,12 @@ def pool_of(env, **settings):
         "workers": WORKERS,
         "on_fault": "cut",
         "backoff_s": 0.0,
-        "preload": ("rookery.testing.zoo",),
+        "preload": ("ninelives.testing.zoo",),
     }
     chosen |= settings
     if chosen.get("start_method") == "spawn":
         chosen["preload"] = ()
-    return rookery.Pool(env, chosen.pop("num_envs"), **chosen)
+    return ninelives.Pool(env, chosen.pop("num_envs"), **chosen)
 
 
 def deadlines(*phases):

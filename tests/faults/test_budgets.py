@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from scenes import FELLOW, GUILTY, OTHERS, SEED, actions_at, film, of_kind, pool_of
 
-import rookery
-from rookery.events import FaultSeen, RestartScheduled, SlotQuarantined
-from rookery.testing import CountingEnv, Fragile, When
+import ninelives
+from ninelives.events import FaultSeen, RestartScheduled, SlotQuarantined
+from ninelives.testing import CountingEnv, Fragile, When
 
 ALWAYS = When("step", at=2, slots=(GUILTY,), generations=None)
 
@@ -29,7 +29,7 @@ def test_slot_that_breaks_too_often_is_quarantined_and_the_pool_goes_on(fault, u
 def test_quarantined_slot_has_no_environment_to_call():
     with pool_of(Fragile("raise_error", ALWAYS), start_method="fork", max_restarts_per_slot=0) as pool:
         film(pool, steps=6)
-        with pytest.raises(rookery.UsageError, match=r"slots \[1\] are quarantined"):
+        with pytest.raises(ninelives.UsageError, match=r"slots \[1\] are quarantined"):
             pool.call("slot")
         assert pool.call("slot", slots=[0, 2, 3]) == (0, 2, 3)
 
@@ -44,9 +44,9 @@ def test_reset_after_a_quarantine_gives_masked_rows_for_that_slot_only():
 def test_slot_budget_raises_when_asked_to():
     settings = {"start_method": "fork", "max_restarts_per_slot": 2, "on_exhausted": "raise"}
     with pool_of(Fragile("segfault", ALWAYS), **settings) as pool:
-        with pytest.raises(rookery.PoolExhaustedError, match=r"slots \[1\] broke more than 2 times") as caught:
+        with pytest.raises(ninelives.PoolExhaustedError, match=r"slots \[1\] broke more than 2 times") as caught:
             film(pool, steps=30)
-        with pytest.raises(rookery.PoolExhaustedError):
+        with pytest.raises(ninelives.PoolExhaustedError):
             pool.step(actions_at(1))
     assert caught.value.faults[GUILTY].signal == "SIGSEGV"
 
@@ -55,7 +55,7 @@ def test_pool_gives_up_when_its_own_budget_is_spent_and_lists_the_last_fault_of_
     env = Fragile("segfault", When("step", at=2, generations=None))
     with (
         pool_of(env, start_method="fork", max_restarts=5) as pool,
-        pytest.raises(rookery.PoolExhaustedError, match="more than 5 faults") as caught,
+        pytest.raises(ninelives.PoolExhaustedError, match="more than 5 faults") as caught,
     ):
         film(pool, steps=50)
     assert caught.value.faults
@@ -66,7 +66,7 @@ def test_pool_gives_up_when_every_slot_is_quarantined():
     env = Fragile("raise_error", When("step", at=2, generations=None))
     with (
         pool_of(env, start_method="fork", max_restarts_per_slot=1) as pool,
-        pytest.raises(rookery.PoolExhaustedError, match="every slot is quarantined") as caught,
+        pytest.raises(ninelives.PoolExhaustedError, match="every slot is quarantined") as caught,
     ):
         film(pool, steps=50)
     assert sorted(caught.value.faults) == [0, 1, 2, 3]

@@ -11,10 +11,10 @@ import time
 import pytest
 from scenes import GUILTY, SEED, actions_at, kill_keeper, pool_of
 
-import rookery
-from rookery.events import PoolClosed, WorkerReady
-from rookery.testing import CountingEnv, Fragile, RecordingSink, When
-from rookery.testing.faults import ENDS, HANGS
+import ninelives
+from ninelives.events import PoolClosed, WorkerReady
+from ninelives.testing import CountingEnv, Fragile, RecordingSink, When
+from ninelives.testing.faults import ENDS, HANGS
 
 CLOSE_S = 1.0
 SLACK_S = 1.0
@@ -53,7 +53,7 @@ def test_close_before_the_first_reset_and_twice():
     pool = pool_of(CountingEnv, start_method="fork", close_timeout_s=CLOSE_S)
     assert_closes_in_time(pool)
     pool.close()
-    with pytest.raises(rookery.ClosedError):
+    with pytest.raises(ninelives.ClosedError):
         pool.reset()
 
 

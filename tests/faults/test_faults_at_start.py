@@ -7,10 +7,10 @@ import time
 import pytest
 from scenes import DEADLINE_S, EXITS, GUILTY, OTHERS, PROMPT_S, SIGNALS, deadlines, film, of_kind, pool_of
 
-import rookery
-from rookery.events import FaultSeen, PhaseEntered, RestartScheduled, WorkerSpawned
-from rookery.testing import Fragile, RecordingSink, When
-from rookery.testing.faults import ENDS, HANGS
+import ninelives
+from ninelives.events import FaultSeen, PhaseEntered, RestartScheduled, WorkerSpawned
+from ninelives.testing import Fragile, RecordingSink, When
+from ninelives.testing.faults import ENDS, HANGS
 
 START_S = {"fork": 0.5, "forkserver": 3.0}
 """Starting a keeper and two workers on a busy machine."""
@@ -22,7 +22,7 @@ FIRST = When("construct", slots=(GUILTY,))
 def refused(env, **settings):
     """The error of a pool that cannot start, and how long it took."""
     began = time.monotonic()
-    with pytest.raises(rookery.WorkerStartError) as caught:
+    with pytest.raises(ninelives.WorkerStartError) as caught:
         pool_of(env, **settings).close()
     return caught.value, time.monotonic() - began
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from scenes import DEADLINE_S, FAULT_STEP, FELLOW, GUILTY, OTHERS, PROMPT_S, deadlines, film, of_kind, pool_of
 
-import rookery
-from rookery.events import FaultSeen
-from rookery.testing import CountingEnv, Fragile, When
+import ninelives
+from ninelives.events import FaultSeen
+from ninelives.testing import CountingEnv, Fragile, When
 
 SPAWN_S = 2.0
 """A new interpreter on a busy machine."""
@@ -31,7 +31,7 @@ def test_fault_in_a_step_of_a_spawned_worker_is_cut_and_the_others_never_notice(
 @pytest.mark.parametrize("phase", ["import", "construct"])
 @pytest.mark.parametrize("fault", ["segfault", "raise_error"])
 def test_spawned_worker_that_cannot_start_is_told_with_the_cause(fault, phase):
-    with pytest.raises(rookery.WorkerStartError) as caught:
+    with pytest.raises(ninelives.WorkerStartError) as caught:
         pool_of(Fragile(fault, When(phase, generations=None)), start_method="spawn", start_attempts=1).close()
     assert caught.value.fault.phase == phase
     assert fault in caught.value.fault.stderr_tail + caught.value.fault.traceback

@@ -21,11 +21,11 @@ from scenes import (
     pool_of,
 )
 
-import rookery
-from rookery.events import FaultSeen
-from rookery.testing import Fragile, When
-from rookery.testing.counting import EPISODE, STEP
-from rookery.testing.faults import ENDS, HANGS
+import ninelives
+from ninelives.events import FaultSeen
+from ninelives.testing import Fragile, When
+from ninelives.testing.counting import EPISODE, STEP
+from ninelives.testing.faults import ENDS, HANGS
 
 FIRST = When("reset", at=1, slots=(GUILTY,))
 SECOND = When("reset", at=2, slots=(GUILTY,))
@@ -79,11 +79,11 @@ def test_bad_answer_of_the_first_reset_is_asked_again_of_a_new_environment(fault
 
 @pytest.mark.parametrize("fault", ["segfault", "exit_zero", "hang_native", "nan_observation", "raise_error"])
 def test_fault_in_the_first_reset_raises_when_asked_to(fault, method):
-    kinds = {"hang_native": rookery.WorkerHungError, "nan_observation": rookery.BadDataError,
-             "raise_error": rookery.EnvRaisedError}  # fmt: skip
+    kinds = {"hang_native": ninelives.WorkerHungError, "nan_observation": ninelives.BadDataError,
+             "raise_error": ninelives.EnvRaisedError}  # fmt: skip
     with pool_of(Fragile(fault, FIRST), start_method=method, on_fault="raise", **deadlines("reset")) as pool:
         began = time.monotonic()
-        with pytest.raises(kinds.get(fault, rookery.WorkerCrashedError)) as caught:
+        with pytest.raises(kinds.get(fault, ninelives.WorkerCrashedError)) as caught:
             pool.reset(seed=SEED)
         assert time.monotonic() - began < DEADLINE_S + PROMPT_S
     assert caught.value.fault.phase == "reset"

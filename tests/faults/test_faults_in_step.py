@@ -22,9 +22,9 @@ from scenes import (
     pool_of,
 )
 
-import rookery
-from rookery.testing import Fragile, When
-from rookery.testing.faults import BAD_ANSWERS, ENDS, HANGS
+import ninelives
+from ninelives.testing import Fragile, When
+from ninelives.testing.faults import BAD_ANSWERS, ENDS, HANGS
 
 THEN = When("step", at=FAULT_STEP, slots=(GUILTY,))
 
@@ -65,7 +65,7 @@ def test_crash_in_a_step_cuts_the_rows_of_that_worker_and_of_no_other(fault, met
 def test_crash_in_a_step_raises_when_asked_to(fault, method):
     with pool_of(Fragile(fault, THEN), start_method=method, on_fault="raise") as pool:
         began = time.monotonic()
-        with pytest.raises(rookery.WorkerCrashedError, match=SIGNALS.get(fault, "exited")) as caught:
+        with pytest.raises(ninelives.WorkerCrashedError, match=SIGNALS.get(fault, "exited")) as caught:
             film(pool)
         assert time.monotonic() - began < PROMPT_S
     assert_facts(caught.value.fault, "crashed")
@@ -89,7 +89,7 @@ def test_hung_worker_is_killed_at_its_step_deadline_and_shows_where_it_hung(faul
 def test_hang_in_a_step_raises_when_asked_to(fault, method):
     with pool_of(Fragile(fault, THEN), start_method=method, on_fault="raise", **deadlines("step")) as pool:
         began = time.monotonic()
-        with pytest.raises(rookery.WorkerHungError, match=r"hung in step.*limit 0\.5 s") as caught:
+        with pytest.raises(ninelives.WorkerHungError, match=r"hung in step.*limit 0\.5 s") as caught:
             film(pool)
         assert time.monotonic() - began < DEADLINE_S + PROMPT_S
     assert_facts(caught.value.fault, "hung")
@@ -120,7 +120,7 @@ def test_bad_answer_raises_when_asked_to_and_names_what_is_wrong(fault):
     }  # fmt: skip
     with (
         pool_of(Fragile(fault, THEN), start_method="fork", on_fault="raise") as pool,
-        pytest.raises(rookery.BadDataError, match=words[fault]) as caught,
+        pytest.raises(ninelives.BadDataError, match=words[fault]) as caught,
     ):
         film(pool)
     assert_facts(caught.value.fault, "bad_data")
@@ -129,7 +129,7 @@ def test_bad_answer_raises_when_asked_to_and_names_what_is_wrong(fault):
 def test_exception_of_the_environment_raises_when_asked_to_with_its_own_traceback():
     with (
         pool_of(Fragile("raise_error", THEN), start_method="fork", on_fault="raise") as pool,
-        pytest.raises(rookery.EnvRaisedError, match="the zoo raised this on purpose") as caught,
+        pytest.raises(ninelives.EnvRaisedError, match="the zoo raised this on purpose") as caught,
     ):
         film(pool)
     assert "in raise_error" in caught.value.fault.traceback
@@ -137,7 +137,7 @@ def test_exception_of_the_environment_raises_when_asked_to_with_its_own_tracebac
 
 def test_pool_that_raised_goes_on_if_it_is_told_to():
     with pool_of(Fragile("segfault", THEN), start_method="fork", on_fault="raise") as pool:
-        with pytest.raises(rookery.WorkerCrashedError):
+        with pytest.raises(ninelives.WorkerCrashedError):
             film(pool)
         seen = film(pool)
         assert seen.batches[-1].valid.all()

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from scenes import GUILTY, SEED, Curious, actions_at, film, of_kind, pool_of
 
-from rookery.events import FaultSeen
-from rookery.testing import CountingEnv, Fragile, When, leftovers
+from ninelives.events import FaultSeen
+from ninelives.testing import CountingEnv, Fragile, When, leftovers
 
 METHODS = ["fork", "forkserver", "spawn"]
 

@@ -12,9 +12,9 @@ import time
 import pytest
 from scenes import GUILTY, SEED, actions_at, bury, deadlines, keeper_of, kill_keeper, of_kind, pool_of
 
-import rookery
-from rookery.events import FaultSeen, KeeperLost
-from rookery.testing import CountingEnv, Fragile, Referee, When, leftovers
+import ninelives
+from ninelives.events import FaultSeen, KeeperLost
+from ninelives.testing import CountingEnv, Fragile, Referee, When, leftovers
 
 STARTS_S = 15.0
 
@@ -70,7 +70,7 @@ def test_lost_keeper_raises_when_asked_to():
         referee = Referee(4)
         referee.reset(pool.reset(seed=SEED))
         kill_keeper(pool)
-        with pytest.raises(rookery.WorkerCrashedError, match="keeper"):
+        with pytest.raises(ninelives.WorkerCrashedError, match="keeper"):
             go_on(pool, referee, first=1)
 
 
@@ -129,8 +129,8 @@ def test_keeper_that_is_stopped_while_a_worker_hangs_is_replaced():
 
 STOOD_STILL = """
 import itertools, socket, subprocess, time
-from rookery.supervise.child import PR_SET_CHILD_SUBREAPER, prctl
-from rookery.supervise.keeper import Keeper
+from ninelives.supervise.child import PR_SET_CHILD_SUBREAPER, prctl
+from ninelives.supervise.keeper import Keeper
 
 prctl(PR_SET_CHILD_SUBREAPER, 1)
 sleeper = subprocess.Popen(["sleep", "86400"])

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scenes import DEADLINE_S, GUILTY, actions_at, deadlines, film, of_kind, pool_of
 
-from rookery.events import FaultSeen
-from rookery.testing import Fragile, Referee, When
+from ninelives.events import FaultSeen
+from ninelives.testing import Fragile, Referee, When
 
 PLENTY = {"max_restarts": 1000, "max_restarts_per_slot": 1000}
 

@@ -7,14 +7,14 @@ import time
 
 import pytest
 
-from rookery.testing import leftovers
+from ninelives.testing import leftovers
 
 GONE_S = 2.0
 AT_ONCE = 5
 
 PROGRAM = """
-import sys, rookery
-from rookery.testing import Fragile, When
+import sys, ninelives
+from ninelives.testing import Fragile, When
 
 class Messy:
     '''Slot 0 has children of three kinds, slot 1 hangs in native code at its third step.'''
@@ -24,7 +24,7 @@ class Messy:
         return Fragile("hang_native", When("step", at=3, slots=(1,)))()
 
 # A hang that lasts: these programs wait for each other to be up, which takes long on a busy machine.
-pool = rookery.Pool(Messy(), 3, workers=3, start_method=sys.argv[1], batch_size=1, step_timeout_s=600)
+pool = ninelives.Pool(Messy(), 3, workers=3, start_method=sys.argv[1], batch_size=1, step_timeout_s=600)
 pool.reset(seed=1)
 print("up", flush=True)
 pool.send([0, 0, 0])

@@ -9,10 +9,10 @@ import time
 import pytest
 from scenes import SEED, actions_at, film, pool_of
 
-from rookery.testing import CountingEnv
+from ninelives.testing import CountingEnv
 
 SHORT = """
-import gymnasium, numpy, rookery
+import gymnasium, numpy, ninelives
 
 print("imported", flush=True)
 
@@ -25,18 +25,18 @@ class Own(gymnasium.Env):
     def step(self, action):
         return numpy.ones(2, numpy.float32), 1.0, False, False, {}
 
-pool = rookery.Pool(Own, 4, workers=2, start_method=METHOD)
+pool = ninelives.Pool(Own, 4, workers=2, start_method=METHOD)
 pool.reset(seed=0)
 print(pool.step([0, 1, 0, 1]).reward.sum(), flush=True)
 pool.close()
 """
 
 LONG = """
-import sys, rookery
-from rookery.testing import Fragile, When
+import sys, ninelives
+from ninelives.testing import Fragile, When
 
 env = Fragile(FAULT, When("close", once=sys.argv[1]))
-pool = rookery.Pool(env, 4, workers=2, close_timeout_s=LIMIT, start_method=METHOD)
+pool = ninelives.Pool(env, 4, workers=2, close_timeout_s=LIMIT, start_method=METHOD)
 try:
     pool.reset(seed=0)
     print("up", flush=True)
@@ -49,10 +49,10 @@ finally:
 """
 
 STARTING = """
-import sys, rookery
-from rookery.testing import Fragile, When
+import sys, ninelives
+from ninelives.testing import Fragile, When
 
-rookery.Pool(Fragile("hang_sleeping", When("construct", once=sys.argv[1])), 2, workers=2, close_timeout_s=1.0)
+ninelives.Pool(Fragile("hang_sleeping", When("construct", once=sys.argv[1])), 2, workers=2, close_timeout_s=1.0)
 """
 
 METHODS = ["fork", "forkserver", "spawn"]

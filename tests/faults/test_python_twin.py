@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from scenes import DEADLINE_S, FAULT_STEP, FELLOW, GUILTY, OTHERS, PROMPT_S, deadlines, film, pool_of
 
-from rookery.testing import CountingEnv, Fragile, When
+from ninelives.testing import CountingEnv, Fragile, When
 
 
 @pytest.fixture(autouse=True)
 def _without_native(monkeypatch):
-    monkeypatch.setenv("ROOKERY_NATIVE", "0")
+    monkeypatch.setenv("NINELIVES_NATIVE", "0")
 
 
 def test_rows_are_the_same_without_the_native_modules(method, undisturbed):

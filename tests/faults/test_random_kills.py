@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from scenes import pool_of
 
-from rookery.testing import CountingEnv, Referee
-from rookery.testing.counting import ACTIONS
+from ninelives.testing import CountingEnv, Referee
+from ninelives.testing.counting import ACTIONS
 
 LIMIT_S = 50.0
 SLOTS = 6

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scenes import SEED, of_kind, pool_of
 
-from rookery.events import FaultSeen, WorkerExited, WorkerReady, WorkerRecycled
-from rookery.testing import CountingEnv, Referee
-from rookery.testing.counting import STEP
+from ninelives.events import FaultSeen, WorkerExited, WorkerReady, WorkerRecycled
+from ninelives.testing import CountingEnv, Referee
+from ninelives.testing.counting import STEP
 
 EPISODE = 5
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rookery.testing import CountingEnv, Referee, When
-from rookery.testing.counting import DIGEST, EPISODE, SEED, SLOT, STEP, first_row, next_row, reward_of
+from ninelives.testing import CountingEnv, Referee, When
+from ninelives.testing.counting import DIGEST, EPISODE, SEED, SLOT, STEP, first_row, next_row, reward_of
 
 
 def batch(*rows, valid=True, terminated=False, truncated=False, reward=None):

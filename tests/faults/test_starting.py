@@ -11,18 +11,18 @@ from itertools import pairwise
 import pytest
 from scenes import Curious, intervals, most_at_once, of_kind, pool_of
 
-import rookery
-from rookery.events import FaultSeen, PhaseEntered, WorkerReady, WorkerSpawned
-from rookery.testing import CountingEnv, Fragile, When
+import ninelives
+from ninelives.events import FaultSeen, PhaseEntered, WorkerReady, WorkerSpawned
+from ninelives.testing import CountingEnv, Fragile, When
 
 HELD = """
-import sys, rookery
-from rookery.testing import Fragile, When
+import sys, ninelives
+from ninelives.testing import Fragile, When
 class Sink:
     def emit(self, event):
         if getattr(event, "phase", "") == "construct":
             print("holding", flush=True)
-rookery.Pool(Fragile("hang_native", When("construct")), 1, workers=1, start_method="fork", start_lock=sys.argv[1],
+ninelives.Pool(Fragile("hang_native", When("construct")), 1, workers=1, start_method="fork", start_lock=sys.argv[1],
              sinks=[Sink()])
 """
 
@@ -94,7 +94,7 @@ def test_start_lock_is_free_again_when_the_whole_program_is_killed(tmp_path, run
 
 
 def test_start_lock_in_a_missing_directory_is_refused_before_any_process_starts(tmp_path):
-    with pytest.raises(rookery.ConfigError, match="start_lock"):
+    with pytest.raises(ninelives.ConfigError, match="start_lock"):
         pool_of(CountingEnv, start_method="fork", start_lock=tmp_path / "nowhere" / "lock")
 
 
@@ -114,5 +114,5 @@ def test_start_is_told_worker_by_worker():
 
 
 def test_preload_of_a_missing_module_is_refused_with_its_traceback():
-    with pytest.raises(rookery.ConfigError, match=r"no_such_module_anywhere(.|\n)*ModuleNotFoundError"):
+    with pytest.raises(ninelives.ConfigError, match=r"no_such_module_anywhere(.|\n)*ModuleNotFoundError"):
         pool_of(CountingEnv, preload=("no_such_module_anywhere",))

@@ -9,10 +9,10 @@ import gymnasium
 import numpy as np
 from gymnasium.wrappers import FrameStackObservation, TimeLimit
 
-from rookery import EnvSpec
-from rookery.testing import CountingEnv
-from rookery.testing.counting import ACTIONS, STEP
-from rookery.testing.faults import segfault
+from ninelives import EnvSpec
+from ninelives.testing import CountingEnv
+from ninelives.testing.counting import ACTIONS, STEP
+from ninelives.testing.faults import segfault
 
 EPISODE = 30
 

@@ -9,8 +9,8 @@ from collections import defaultdict
 
 import numpy as np
 
-import rookery
-from rookery.testing.counting import ACTIONS
+import ninelives
+from ninelives.testing.counting import ACTIONS
 
 SLOTS, SEED = 4, 70
 
@@ -22,7 +22,7 @@ def pool_of(env, **settings):
         "max_restarts": 10**6, "max_restarts_per_slot": 10**6,
     }  # fmt: skip
     chosen |= settings
-    return rookery.Pool(env, chosen.pop("num_envs"), **chosen)
+    return ninelives.Pool(env, chosen.pop("num_envs"), **chosen)
 
 
 def of_kind(pool, kind):

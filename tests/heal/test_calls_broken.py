@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from called_games import BuiltTwice, Counter, Personal
 
-import rookery
-from rookery import CheckpointError, EnvRaisedError, WorkerCrashedError
-from rookery.spec.call import CallRequest
+import ninelives
+from ninelives import CheckpointError, EnvRaisedError, WorkerCrashedError
+from ninelives.spec.call import CallRequest
 
 NOOP = np.zeros(2, np.int64)
 
 
 def test_a_call_into_a_slot_that_cannot_be_healed_says_so_and_the_next_one_is_made():
-    with rookery.Pool(Personal, 1, workers=1, snapshot_every=5, backoff_s=0.0) as pool:
+    with ninelives.Pool(Personal, 1, workers=1, snapshot_every=5, backoff_s=0.0) as pool:
         pool.reset(seed=0)
         for _ in range(13):
             pool.step(NOOP[:1])
@@ -29,7 +29,7 @@ def test_a_call_into_a_slot_that_cannot_be_healed_says_so_and_the_next_one_is_ma
 
 
 def test_an_environment_that_cannot_be_built_anew_for_a_call_is_told_of():
-    with rookery.Pool(BuiltTwice, 2, workers=1, on_fault="cut", start_method="fork") as pool:
+    with ninelives.Pool(BuiltTwice, 2, workers=1, on_fault="cut", start_method="fork") as pool:
         pool.reset(seed=0)
         pool.call("touch")
         assert pool.step(np.array([1, 0])).valid.tolist() == [False, True]
@@ -38,7 +38,7 @@ def test_an_environment_that_cannot_be_built_anew_for_a_call_is_told_of():
 
 
 def test_an_environment_that_cannot_be_built_anew_for_a_state_is_told_of():
-    with rookery.Pool(BuiltTwice, 2, workers=1, start_method="fork") as pool:
+    with ninelives.Pool(BuiltTwice, 2, workers=1, start_method="fork") as pool:
         pool.reset(seed=0)
         pool.step(NOOP)
         with pytest.raises(
@@ -48,7 +48,7 @@ def test_an_environment_that_cannot_be_built_anew_for_a_state_is_told_of():
 
 
 def test_calls_that_were_made_beside_one_that_died_are_repeated_when_their_slots_are_healed():
-    with rookery.Pool(Counter, 2, workers=2) as pool:
+    with ninelives.Pool(Counter, 2, workers=2) as pool:
         pool.reset(seed=0)
         requests = [CallRequest("call", name) for name in ("die", "touch")]
         with pytest.raises(WorkerCrashedError):

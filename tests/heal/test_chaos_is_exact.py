@@ -2,7 +2,7 @@
 
 The whole cross of games, workers and start methods takes hours::
 
-    ROOKERY_FULL_CHAOS=1 python -m pytest tests/heal/test_chaos_is_exact.py -k undisturbed -o faulthandler_timeout=0
+    NINELIVES_FULL_CHAOS=1 python -m pytest tests/heal/test_chaos_is_exact.py -k undisturbed -o faulthandler_timeout=0
 
 Without it each game, each number of workers and each start method has its turn in a shorter run.
 """
@@ -15,10 +15,10 @@ from itertools import product
 import pytest
 from mortal_games import GAMES
 
-from rookery.events import WorkerRecycled
-from rookery.testing import Chaos, RecordingSink
+from ninelives.events import WorkerRecycled
+from ninelives.testing import Chaos, RecordingSink
 
-IS_FULL = bool(os.environ.get("ROOKERY_FULL_CHAOS"))
+IS_FULL = bool(os.environ.get("NINELIVES_FULL_CHAOS"))
 FULL = {"kills": 200, "hangs": 20, "segfaults": 20, "steps": 20_000}
 SHORT = {"kills": 24, "hangs": 3, "segfaults": 5, "steps": 3000}
 SHORTER = {"kills": 8, "hangs": 1, "segfaults": 2, "steps": 1200}

@@ -12,19 +12,19 @@ import pytest
 from mortal_games import POISON, POISON_STEP, Moody, Poisonous, Told
 from streams import SLOTS, Streams, action_at, kill_worker, of_kind, pool_of, undisturbed
 
-import rookery
-from rookery.events import FaultSeen, HealFailed, SlotHealed
-from rookery.pool.notes import CHUNK
-from rookery.testing import CountingEnv, Fragile, Referee, When
+import ninelives
+from ninelives.events import FaultSeen, HealFailed, SlotHealed
+from ninelives.pool.notes import CHUNK
+from ninelives.testing import CountingEnv, Fragile, Referee, When
 
 STEPS, MANY = 20, 3000
 NUMBER = 0
 
 
 def test_healing_is_what_a_pool_does_by_default():
-    assert rookery.PoolOptions.of({}).on_fault == "heal"
+    assert ninelives.PoolOptions.of({}).on_fault == "heal"
     with pool_of("CartPole-v1") as pool:
-        assert of_kind(pool, rookery.events.PoolStarted)[0].on_fault == "heal"
+        assert of_kind(pool, ninelives.events.PoolStarted)[0].on_fault == "heal"
 
 
 def test_a_killed_worker_is_an_event_and_nothing_else():

@@ -11,7 +11,7 @@ import pytest
 from gymnasium import spaces
 from streams import SEED, SLOTS, kill_worker, of_kind, pool_of
 
-from rookery.events import HealFailed, SlotHealed
+from ninelives.events import HealFailed, SlotHealed
 
 SIDE, STEPS, KILL_AT = 48, 40, 25
 """A picture of more than 1 KiB: such rows are not always digested whole."""
@@ -60,7 +60,7 @@ def _bytes_of(batch):
 
 @pytest.mark.parametrize("native", ["1", "0"])
 def test_a_killed_worker_with_nested_rows_is_an_event_and_nothing_else(monkeypatch, native):
-    monkeypatch.setenv("ROOKERY_NATIVE", native)
+    monkeypatch.setenv("NINELIVES_NATIVE", native)
     with pool_of(Nested) as pool:
         calm = played(pool)
     with pool_of(Nested) as pool:

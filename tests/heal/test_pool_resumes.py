@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import rookery
+import ninelives
 
 N = 4
 FIELDS = ("obs", "reward", "terminated", "truncated", "valid")
@@ -60,7 +60,7 @@ class Chance(gym.Env):
 
 
 def opened(env, **settings):
-    return rookery.Pool(env, N, **{"workers": 2, "start_method": "fork", **settings})
+    return ninelives.Pool(env, N, **{"workers": 2, "start_method": "fork", **settings})
 
 
 def play(pool, first, last):
@@ -69,7 +69,7 @@ def play(pool, first, last):
     for t in range(first, last):
         rows.append(pool.step((np.arange(N) + t) % 3))
         over = np.flatnonzero(rows[-1].terminated)
-        if pool.options.autoreset is rookery.Autoreset.DISABLED and len(over):
+        if pool.options.autoreset is ninelives.Autoreset.DISABLED and len(over):
             rows.append(pool.reset(slots=over.tolist()))
     return rows
 
@@ -174,21 +174,21 @@ def test_what_cannot_be_brought_back_begins_a_new_episode_behind_a_masked_row():
 
 def test_what_does_not_fit_is_refused():
     with opened(Dice) as pool:
-        with pytest.raises(rookery.UsageError, match=r"reset\(\) before checkpoint"):
+        with pytest.raises(ninelives.UsageError, match=r"reset\(\) before checkpoint"):
             pool.checkpoint()
         pool.reset(seed=5)
         state = pool.checkpoint()
-        with pytest.raises(rookery.UsageError, match=r"takes the place of the first reset"):
+        with pytest.raises(ninelives.UsageError, match=r"takes the place of the first reset"):
             pool.resume(state)
         pool.send(np.zeros(N, np.int64))
-        with pytest.raises(rookery.UsageError, match=r"recv\(\) before checkpoint"):
+        with pytest.raises(ninelives.UsageError, match=r"recv\(\) before checkpoint"):
             pool.checkpoint()
-    with rookery.Pool(Dice, 2, workers=1) as pool, pytest.raises(rookery.CheckpointError, match="num_envs=4"):
+    with ninelives.Pool(Dice, 2, workers=1) as pool, pytest.raises(ninelives.CheckpointError, match="num_envs=4"):
         pool.resume(state)
     with (
         opened(Dice, autoreset="same_step") as pool,
-        pytest.raises(rookery.CheckpointError, match="autoreset='next_step', this one has 'same_step'"),
+        pytest.raises(ninelives.CheckpointError, match="autoreset='next_step', this one has 'same_step'"),
     ):
         pool.resume(state)
-    with opened("CartPole-v1") as pool, pytest.raises(rookery.CheckpointError, match="other spaces"):
+    with opened("CartPole-v1") as pool, pytest.raises(ninelives.CheckpointError, match="other spaces"):
         pool.resume(state)

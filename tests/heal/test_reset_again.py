@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from streams import pool_of
 
-from rookery import current_slot
+from ninelives import current_slot
 
 
 class TellsSeed(gymnasium.Env):

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import rookery
+import ninelives
 
 N = 4
 
@@ -30,7 +30,7 @@ class Saved(gym.Wrapper):
 
 
 def opened(env="CartPole-v1", num_envs=N, **settings):
-    return rookery.Pool(env, num_envs, **{"workers": 2, "start_method": "fork", **settings})
+    return ninelives.Pool(env, num_envs, **{"workers": 2, "start_method": "fork", **settings})
 
 
 def play(pool, steps, first=0):
@@ -106,16 +106,16 @@ def test_a_loaded_episode_ends_and_the_next_one_begins_as_usual():
 def test_states_of_finished_slots_and_foreign_states_are_refused():
     with opened() as pool:
         pool.reset(seed=3)
-        with pytest.raises(rookery.UsageError, match="one state per slot"):
+        with pytest.raises(ninelives.UsageError, match="one state per slot"):
             pool.load_states(pool.save_states(), [0])
-        with pytest.raises(rookery.UsageError, match="str is not a state"):
+        with pytest.raises(ninelives.UsageError, match="str is not a state"):
             pool.load_states(["x"], [0])
         while not pool.step(np.zeros(N, np.int64)).terminated[0]:
             pass
-        with pytest.raises(rookery.UsageError, match="finished"):
+        with pytest.raises(ninelives.UsageError, match="finished"):
             pool.save_states([0])
         foreign = pool.save_states([s for s in range(N) if not pool._control.ended[s]][:1])
-    with opened("Acrobot-v1", 1, workers=1) as pool, pytest.raises(rookery.CheckpointError, match="other spaces"):
+    with opened("Acrobot-v1", 1, workers=1) as pool, pytest.raises(ninelives.CheckpointError, match="other spaces"):
         pool.load_states(foreign, [0])
 
 

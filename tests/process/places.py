@@ -8,7 +8,7 @@ import random
 import gymnasium
 import numpy as np
 
-from rookery.testing import CountingEnv
+from ninelives.testing import CountingEnv
 
 
 class Telling(CountingEnv):

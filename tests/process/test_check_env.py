@@ -11,9 +11,9 @@ import gymnasium
 import numpy as np
 import pytest
 
-import rookery
-from rookery.testing import CountingEnv, Fragile, When, check_env
-from rookery.testing.counting import next_row
+import ninelives
+from ninelives.testing import CountingEnv, Fragile, When, check_env
+from ninelives.testing.counting import next_row
 
 QUICK = {"steps": 40, "start_methods": ("fork",)}
 
@@ -189,9 +189,9 @@ def test_speed_and_memory_of_one_copy_are_measured():
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
-        ("segfault", rookery.WorkerCrashedError),
-        ("raise_error", rookery.EnvRaisedError),
-        ("hang_native", rookery.WorkerHungError),
+        ("segfault", ninelives.WorkerCrashedError),
+        ("raise_error", ninelives.EnvRaisedError),
+        ("hang_native", ninelives.WorkerHungError),
     ],
 )
 def test_environment_that_breaks_under_examination_ends_as_a_typed_error(fault, error):
@@ -200,7 +200,7 @@ def test_environment_that_breaks_under_examination_ends_as_a_typed_error(fault, 
 
 
 def test_environment_that_cannot_be_built_ends_as_a_start_error_with_its_traceback():
-    with pytest.raises(rookery.WorkerStartError) as caught:
+    with pytest.raises(ninelives.WorkerStartError) as caught:
         check_env(Fragile("raise_error", When("construct")), **QUICK)
     assert "the zoo raised this on purpose" in caught.value.fault.traceback
 
@@ -210,7 +210,7 @@ class Placed(CountingEnv):
 
     def __init__(self):
         super().__init__()
-        (rookery.current_slot().scratch / "log").write_text("here")
+        (ninelives.current_slot().scratch / "log").write_text("here")
 
 
 def test_an_environment_that_asks_for_its_slot_can_be_checked():

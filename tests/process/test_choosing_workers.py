@@ -7,10 +7,10 @@ import time
 import numpy as np
 import pytest
 
-import rookery
-from rookery.supervise import host
-from rookery.testing import CountingEnv
-from rookery.testing.counting import EPISODE, SEED, SLOT, STEP
+import ninelives
+from ninelives.supervise import host
+from ninelives.testing import CountingEnv
+from ninelives.testing.counting import EPISODE, SEED, SLOT, STEP
 
 
 class Cheap(CountingEnv):
@@ -44,42 +44,42 @@ class SlowToBuild(CountingEnv):
 
 
 def test_few_cheap_environments_share_one_worker():
-    with rookery.Pool(Cheap, 2, start_method="fork") as pool:
+    with ninelives.Pool(Cheap, 2, start_method="fork") as pool:
         assert pool.workers == 1
         assert "cost less than one more wake-up" in pool.workers_because
 
 
 def test_environments_that_wait_get_more_workers_than_there_are_cores():
-    with rookery.Pool(Waiting, 3 * host.cores(), start_method="fork") as pool:
+    with ninelives.Pool(Waiting, 3 * host.cores(), start_method="fork") as pool:
         assert pool.workers > host.cores()
         assert "waits" in pool.workers_because
 
 
 def test_environments_that_burn_get_a_worker_per_core():
-    with rookery.Pool(Burning, 4 * host.cores(), start_method="fork") as pool:
+    with ninelives.Pool(Burning, 4 * host.cores(), start_method="fork") as pool:
         assert pool.workers == host.cores()
         assert "cores" in pool.workers_because
 
 
 def test_environment_that_is_slow_to_build_is_not_built_twice_for_a_measurement():
-    with rookery.Pool(SlowToBuild, 2, start_method="fork") as pool:
+    with ninelives.Pool(SlowToBuild, 2, start_method="fork") as pool:
         assert "slow to build" in pool.workers_because
 
 
 def test_one_slot_needs_no_measurement():
-    with rookery.Pool(CountingEnv, 1, start_method="fork") as pool:
+    with ninelives.Pool(CountingEnv, 1, start_method="fork") as pool:
         assert pool.workers == 1
         assert pool.workers_because == "there is one slot"
 
 
 @pytest.mark.parametrize("env", [Cheap, Waiting], ids=["cheap", "waiting"])
 def test_measured_environment_begins_its_first_episode_unused(env):
-    with rookery.Pool(env, 4, start_method="fork") as pool:
+    with ninelives.Pool(env, 4, start_method="fork") as pool:
         first = pool.reset(seed=30).obs
     assert np.array_equal(first[:, [SLOT, SEED, EPISODE, STEP]], [[i, 30 + i, 1, 0] for i in range(4)])
 
 
 def test_number_that_was_asked_for_is_taken():
-    with rookery.Pool(CountingEnv, 3, workers=3, start_method="fork") as pool:
+    with ninelives.Pool(CountingEnv, 3, workers=3, start_method="fork") as pool:
         assert pool.workers == 3
         assert "asked for" in pool.workers_because

@@ -6,14 +6,14 @@ import warnings
 
 import pytest
 
-import rookery
-from rookery.testing import CountingEnv
+import ninelives
+from ninelives.testing import CountingEnv
 
 
 class Wordy(CountingEnv):
     def __init__(self):
         super().__init__()
-        warnings.warn("the ROM is another revision", rookery.RookeryWarning, stacklevel=2)
+        warnings.warn("the ROM is another revision", ninelives.NinelivesWarning, stacklevel=2)
         warnings.warn("of no interest", UserWarning, stacklevel=2)
 
 
@@ -25,31 +25,31 @@ class Refusing(CountingEnv):
 
 class Answering(CountingEnv):
     def load(self):
-        raise rookery.CheckpointError("the state is of another game")
+        raise ninelives.CheckpointError("the state is of another game")
 
 
 @pytest.mark.parametrize("workers", [1, 2, None])
 def test_a_warning_of_ours_is_given_again_in_the_parent_once_and_no_other_is(workers):
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")
-        with rookery.Pool(Wordy, 2, workers=workers) as pool:
-            told = [event.text for event in pool.events if isinstance(event, rookery.events.EnvWarned)]
+        with ninelives.Pool(Wordy, 2, workers=workers) as pool:
+            told = [event.text for event in pool.events if isinstance(event, ninelives.events.EnvWarned)]
     assert [str(warning.message) for warning in given] == told == ["the ROM is another revision"]
     assert given[0].filename == __file__
 
 
 @pytest.mark.parametrize(
-    ("error", "refusal"), [(rookery.ConfigError("rom: there is none"), "rom: there is none"), (KeyError("rom"), "")]
+    ("error", "refusal"), [(ninelives.ConfigError("rom: there is none"), "rom: there is none"), (KeyError("rom"), "")]
 )
 def test_a_start_that_was_refused_in_words_has_them_apart(error, refusal):
-    with pytest.raises(rookery.WorkerStartError) as failed:
-        rookery.Pool(rookery.EnvSpec(Refusing, {"error": error}), 1, start_attempts=1)
+    with pytest.raises(ninelives.WorkerStartError) as failed:
+        ninelives.Pool(ninelives.EnvSpec(Refusing, {"error": error}), 1, start_attempts=1)
     assert failed.value.fault.refusal == refusal
 
 
 def test_a_call_that_was_refused_in_words_has_them_apart():
-    with rookery.Pool(Answering, 1) as pool:
+    with ninelives.Pool(Answering, 1) as pool:
         pool.reset(seed=0)
-        with pytest.raises(rookery.EnvRaisedError) as failed:
+        with pytest.raises(ninelives.EnvRaisedError) as failed:
             pool.call("load")
     assert failed.value.fault.refusal == "the state is of another game"

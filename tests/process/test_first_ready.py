@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import rookery
-from rookery.testing import CountingEnv, Fragile, Referee, When
-from rookery.testing.counting import ACTIONS
+import ninelives
+from ninelives.testing import CountingEnv, Fragile, Referee, When
+from ninelives.testing.counting import ACTIONS
 
 
 def play(pool, batches, seed=5):
@@ -29,7 +29,7 @@ def play(pool, batches, seed=5):
 @pytest.mark.parametrize("batch_size", [1, 2, 4])
 def test_no_slot_starves_when_all_are_alike(batch_size):
     """Over seconds: in less, a busy machine may run one worker only while another one waits for a core."""
-    with rookery.Pool(CountingEnv, 8, workers=2, batch_size=batch_size, start_method="fork") as pool:
+    with ninelives.Pool(CountingEnv, 8, workers=2, batch_size=batch_size, start_method="fork") as pool:
         counts, seen = play(pool, 40_000 // batch_size)
     assert {len(batch) for batch in seen} == {batch_size}
     assert counts.min() > 0.1 * counts.mean()  # who is ready first comes more often; nobody is left out
@@ -37,9 +37,9 @@ def test_no_slot_starves_when_all_are_alike(batch_size):
 
 @pytest.mark.parametrize("native", ["1", "0"])
 def test_slots_that_are_all_ready_take_turns(monkeypatch, native):
-    monkeypatch.setenv("ROOKERY_NATIVE", native)
+    monkeypatch.setenv("NINELIVES_NATIVE", native)
     came = []
-    with rookery.Pool(CountingEnv, 4, workers=1, batch_size=1, start_method="fork") as pool:
+    with ninelives.Pool(CountingEnv, 4, workers=1, batch_size=1, start_method="fork") as pool:
         pool.reset(seed=5)
         pool.send([0] * 4)
         for _ in range(12):
@@ -54,7 +54,7 @@ def test_slots_that_are_all_ready_take_turns(monkeypatch, native):
 def test_slow_slot_holds_up_no_other_worker_and_comes_in_its_turn():
     """Counted over whole naps of the slow one: in less, a busy machine may not have run each worker once."""
     slow = Fragile("nap", When("step", again=True, slots=(0,)))
-    with rookery.Pool(slow, 4, workers=4, batch_size=1, start_method="fork") as pool:
+    with ninelives.Pool(slow, 4, workers=4, batch_size=1, start_method="fork") as pool:
         counts, _ = play(pool, 100)
         while counts[0] < 2:
             batch = pool.recv()
@@ -65,13 +65,13 @@ def test_slow_slot_holds_up_no_other_worker_and_comes_in_its_turn():
 
 def test_slow_slot_shares_its_worker_with_slots_that_still_get_their_turn():
     slow = Fragile("nap", When("step", again=True, slots=(0,)))
-    with rookery.Pool(slow, 4, workers=1, batch_size=1, start_method="fork") as pool:
+    with ninelives.Pool(slow, 4, workers=1, batch_size=1, start_method="fork") as pool:
         counts, _ = play(pool, 12)
     assert counts.min() >= 2
 
 
 def test_groups_come_whole_and_batches_are_made_of_groups():
-    with rookery.Pool(CountingEnv, 8, workers=2, groups=2, batch_size=4, start_method="fork") as pool:
+    with ninelives.Pool(CountingEnv, 8, workers=2, groups=2, batch_size=4, start_method="fork") as pool:
         _, seen = play(pool, 200)
     groups = [{0, 1}, {2, 3}, {4, 5}, {6, 7}]
     for batch in seen:
@@ -81,23 +81,23 @@ def test_groups_come_whole_and_batches_are_made_of_groups():
 
 
 def test_part_of_a_group_cannot_be_sent():
-    with rookery.Pool(CountingEnv, 4, workers=1, groups=2, batch_size=2, start_method="fork") as pool:
+    with ninelives.Pool(CountingEnv, 4, workers=1, groups=2, batch_size=2, start_method="fork") as pool:
         pool.reset(seed=1)
-        with pytest.raises(rookery.UsageError, match="whole groups"):
+        with pytest.raises(ninelives.UsageError, match="whole groups"):
             pool.send([0], [1])
-        with pytest.raises(rookery.UsageError, match="twice"):
+        with pytest.raises(ninelives.UsageError, match="twice"):
             pool.send([0, 0], [1, 1])
         pool.send([0, 0], [2, 3])
         assert sorted(pool.recv().slots.tolist()) == [2, 3]
 
 
 def test_batch_that_is_no_whole_number_of_groups_is_refused():
-    with pytest.raises(rookery.ConfigError, match="whole number of groups"):
-        rookery.Pool(CountingEnv, 8, workers=2, groups=2, batch_size=3, start_method="fork")
+    with pytest.raises(ninelives.ConfigError, match="whole number of groups"):
+        ninelives.Pool(CountingEnv, 8, workers=2, groups=2, batch_size=3, start_method="fork")
 
 
 def test_full_batches_are_in_the_order_of_the_slots_also_with_groups():
-    with rookery.Pool(CountingEnv, 6, workers=2, groups=3, start_method="fork") as pool:
+    with ninelives.Pool(CountingEnv, 6, workers=2, groups=3, start_method="fork") as pool:
         pool.reset(seed=1)
         for _ in range(50):
             assert pool.step(np.zeros(6, np.int64)).slots.tolist() == [0, 1, 2, 3, 4, 5]
@@ -105,7 +105,7 @@ def test_full_batches_are_in_the_order_of_the_slots_also_with_groups():
 
 def test_trajectories_do_not_depend_on_who_was_ready_first():
     """Whatever the order of answers, each slot's own rows are those of a synchronous run with the same actions."""
-    with rookery.Pool(CountingEnv, 6, workers=3, batch_size=2, start_method="fork") as pool:
+    with ninelives.Pool(CountingEnv, 6, workers=3, batch_size=2, start_method="fork") as pool:
         pool.reset(seed=9)
         pool.send(np.arange(6))
         streams = {slot: [] for slot in range(6)}
@@ -114,7 +114,7 @@ def test_trajectories_do_not_depend_on_who_was_ready_first():
             for i, slot in enumerate(batch.slots.tolist()):
                 streams[slot].append(batch.obs[i])
             pool.send(batch.slots, batch.slots)
-    with rookery.Pool(CountingEnv, 6, workers=1, start_method="fork") as pool:
+    with ninelives.Pool(CountingEnv, 6, workers=1, start_method="fork") as pool:
         pool.reset(seed=9)
         rows = [pool.step(np.arange(6)).obs for _ in range(20)]
     for slot, stream in streams.items():

@@ -8,7 +8,7 @@ from small_session import run_session
 LEAKS = """
 import os, signal, subprocess, tempfile
 import pytest
-from rookery.testing import leftovers
+from ninelives.testing import leftovers
 
 held = []
 
@@ -31,16 +31,16 @@ def test_orphan():
     subprocess.run(["sh", "-c", "sleep 600 &"])
 
 def test_directory():
-    os.mkdir(os.path.join(tempfile.gettempdir(), "rookery-1-left"))
+    os.mkdir(os.path.join(tempfile.gettempdir(), "ninelives-1-left"))
 
 def test_descriptor():
     os.open("/dev/null", os.O_RDONLY)
 
 def test_segment():
-    open("/dev/shm/rookery-leak-test", "w").close()
+    open("/dev/shm/ninelives-leak-test", "w").close()
 
 def test_nothing():
-    os.unlink("/dev/shm/rookery-leak-test")
+    os.unlink("/dev/shm/ninelives-leak-test")
     process = subprocess.Popen(["true"])
     process.wait()
 """

@@ -39,7 +39,7 @@ AT_THE_TOP = {
 
 
 def session(place, tests, required):
-    return run_session(place, tests, ROOKERY_REQUIRE_CORES="1" if required else "")
+    return run_session(place, tests, NINELIVES_REQUIRE_CORES="1" if required else "")
 
 
 def test_on_anyones_machine_they_are_skips_that_say_what_is_missing(tmp_path):
@@ -59,7 +59,7 @@ def test_where_nothing_may_be_missing_each_of_them_fails_and_plain_skips_stay(tm
         assert test in done.stdout
     for test in ("ERROR test_small.py::test_fixture", "ERROR test_small.py::test_mark"):
         assert test in done.stdout
-    assert "missing: a compiler\nROOKERY_REQUIRE_CORES=1 says that nothing is." in done.stdout
+    assert "missing: a compiler\nNINELIVES_REQUIRE_CORES=1 says that nothing is." in done.stdout
 
 
 @pytest.mark.parametrize("tests", AT_THE_TOP.values(), ids=list(AT_THE_TOP))
@@ -69,4 +69,4 @@ def test_a_module_that_skips_itself_fails_too(tests, tmp_path):
     done = session(tmp_path, tests + rest, required=True)
     assert done.returncode == 2
     assert "ERROR test_small.py" in done.stdout
-    assert "ROOKERY_REQUIRE_CORES=1" in done.stdout
+    assert "NINELIVES_REQUIRE_CORES=1" in done.stdout

@@ -8,9 +8,9 @@ import signal
 import numpy as np
 import pytest
 
-import rookery
-from rookery.supervise import host
-from rookery.testing import CountingEnv
+import ninelives
+from ninelives.supervise import host
+from ninelives.testing import CountingEnv
 
 ACTIONS = np.zeros(4, np.int64)
 
@@ -32,7 +32,7 @@ def cores_of(pool):
 
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 def test_each_of_as_many_workers_as_cores_has_its_own(two_cores, method):
-    with rookery.Pool(CountingEnv, 4, workers=2, start_method=method, pin_workers=True) as pool:
+    with ninelives.Pool(CountingEnv, 4, workers=2, start_method=method, pin_workers=True) as pool:
         pool.reset(seed=0)
         assert cores_of(pool) == [{core} for core in sorted(two_cores)]
         assert os.sched_getaffinity(0) == two_cores, "the program itself is left alone"
@@ -40,7 +40,7 @@ def test_each_of_as_many_workers_as_cores_has_its_own(two_cores, method):
 
 @pytest.mark.parametrize("spares", [0, 1])
 def test_whoever_takes_a_dead_workers_place_takes_its_core(two_cores, spares):
-    with rookery.Pool(CountingEnv, 4, workers=2, spares=spares, pin_workers=True) as pool:
+    with ninelives.Pool(CountingEnv, 4, workers=2, spares=spares, pin_workers=True) as pool:
         pool.reset(seed=0)
         expected, victim = cores_of(pool), pool.worker_pids[1]
         os.kill(victim, signal.SIGKILL)
@@ -51,6 +51,6 @@ def test_whoever_takes_a_dead_workers_place_takes_its_core(two_cores, spares):
 
 @pytest.mark.parametrize(("workers", "pin"), [(1, True), (4, True), (2, False)])
 def test_other_workers_run_wherever_the_system_puts_them(two_cores, workers, pin):
-    with rookery.Pool(CountingEnv, 4, workers=workers, pin_workers=pin) as pool:
+    with ninelives.Pool(CountingEnv, 4, workers=workers, pin_workers=pin) as pool:
         pool.reset(seed=0)
         assert all(cores == two_cores for cores in cores_of(pool))

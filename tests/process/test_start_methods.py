@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from places import Odd, Telling
 
-import rookery
-from rookery.testing import CountingEnv, Referee
-from rookery.testing.counting import ACTIONS
+import ninelives
+from ninelives.testing import CountingEnv, Referee
+from ninelives.testing.counting import ACTIONS
 
 METHODS = ["fork", "forkserver", "spawn"]
 
@@ -33,20 +33,20 @@ def rows(pool, steps=20):
 
 @pytest.fixture(scope="module")
 def expected():
-    with rookery.Pool(CountingEnv, 5, workers=1, start_method="fork") as pool:
+    with ninelives.Pool(CountingEnv, 5, workers=1, start_method="fork") as pool:
         return rows(pool)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("workers", [2, 5])
 def test_rows_depend_neither_on_the_start_method_nor_on_the_number_of_workers(method, workers, expected):
-    with rookery.Pool(CountingEnv, 5, workers=workers, start_method=method) as pool:
+    with ninelives.Pool(CountingEnv, 5, workers=workers, start_method=method) as pool:
         assert np.array_equal(rows(pool), expected)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_environments_live_in_their_workers_and_never_in_the_parent(method):
-    with rookery.Pool(Telling, 4, workers=2, start_method=method) as pool:
+    with ninelives.Pool(Telling, 4, workers=2, start_method=method) as pool:
         pids = pool.call("pid")
         assert os.getpid() not in pids
         assert pids == (pool.worker_pids[0],) * 2 + (pool.worker_pids[1],) * 2
@@ -55,9 +55,9 @@ def test_environments_live_in_their_workers_and_never_in_the_parent(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_environment_given_by_path_is_never_imported_by_the_parent(method, tmp_path, monkeypatch):
-    (tmp_path / "fragile_simulator.py").write_text("from rookery.testing import CountingEnv as Simulator\n")
+    (tmp_path / "fragile_simulator.py").write_text("from ninelives.testing import CountingEnv as Simulator\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with rookery.Pool("fragile_simulator:Simulator", 2, workers=1, start_method=method) as pool:
+    with ninelives.Pool("fragile_simulator:Simulator", 2, workers=1, start_method=method) as pool:
         assert pool.reset(seed=1).valid.all()
     assert "fragile_simulator" not in sys.modules
 
@@ -66,17 +66,17 @@ def test_environment_given_by_path_is_never_imported_by_the_parent(method, tmp_p
 def test_environment_is_a_gymnasium_id_or_a_spec_or_a_closure(method):
     colour = "white"
     for env, told in [
-        (rookery.EnvSpec("CartPole-v1", {"max_episode_steps": 7}), None),
-        (rookery.EnvSpec(Telling, {"colour": "grey"}), "grey"),
+        (ninelives.EnvSpec("CartPole-v1", {"max_episode_steps": 7}), None),
+        (ninelives.EnvSpec(Telling, {"colour": "grey"}), "grey"),
         (lambda: Telling(colour=colour), "white"),
     ]:
-        with rookery.Pool(env, 2, workers=1, start_method=method) as pool:
+        with ninelives.Pool(env, 2, workers=1, start_method=method) as pool:
             assert pool.reset(seed=1).valid.all()
             assert told is None or pool.call("colour") == (told, told)
 
 
 def test_spaces_metadata_and_spec_come_from_the_workers():
-    with rookery.Pool("CartPole-v1", 2, workers=1) as pool:
+    with ninelives.Pool("CartPole-v1", 2, workers=1) as pool:
         own = gymnasium.make("CartPole-v1")
         assert pool.observation_space == own.observation_space
         assert pool.action_space == own.action_space
@@ -92,29 +92,29 @@ def test_environment_that_cannot_be_pickled_needs_fork_and_the_message_says_so()
         assert lock is not None
         return CountingEnv()
 
-    with pytest.raises(rookery.ConfigError, match=r"cannot be sent to a worker(.|\n)*start_method='fork'"):
-        rookery.Pool(make, 2, workers=1)
-    with rookery.Pool(make, 2, workers=1, start_method="fork") as pool:
+    with pytest.raises(ninelives.ConfigError, match=r"cannot be sent to a worker(.|\n)*start_method='fork'"):
+        ninelives.Pool(make, 2, workers=1)
+    with ninelives.Pool(make, 2, workers=1, start_method="fork") as pool:
         assert pool.reset(seed=1).valid.all()
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_slots_with_different_spaces_are_refused(workers):
-    with pytest.raises((rookery.WorkerStartError, rookery.ConfigError), match="other spaces"):
-        rookery.Pool(Odd, 2, workers=workers, start_method="fork", start_attempts=1)
+    with pytest.raises((ninelives.WorkerStartError, ninelives.ConfigError), match="other spaces"):
+        ninelives.Pool(Odd, 2, workers=workers, start_method="fork", start_attempts=1)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_workers_do_not_share_the_state_of_global_random_generators(method):
-    with rookery.Pool(Telling, 3, workers=3, start_method=method) as pool:
+    with ninelives.Pool(Telling, 3, workers=3, start_method=method) as pool:
         drawn = pool.call("drawn")
     assert len({python for python, _ in drawn}) == 3
     assert len({numpy for _, numpy in drawn}) == 3
 
 
 def test_unknown_setting_is_answered_with_the_nearest_name():
-    with pytest.raises(rookery.ConfigError, match="did you mean 'start_method'"):
-        rookery.Pool(CountingEnv, 2, start_methd="fork")
+    with pytest.raises(ninelives.ConfigError, match="did you mean 'start_method'"):
+        ninelives.Pool(CountingEnv, 2, start_methd="fork")
 
 
 def test_sinks_hear_of_the_start_and_of_the_end():
@@ -124,6 +124,6 @@ def test_sinks_hear_of_the_start_and_of_the_end():
         def emit(self, event):
             heard.append(type(event).__name__)
 
-    rookery.Pool(CountingEnv, 2, workers=2, start_method="fork", sinks=[Ear()]).close()
+    ninelives.Pool(CountingEnv, 2, workers=2, start_method="fork", sinks=[Ear()]).close()
     assert heard.count("WorkerReady") == 2
     assert heard.index("WorkerReady") < heard.index("PoolStarted") < heard.index("PoolClosed")

@@ -9,9 +9,9 @@ import gymnasium
 import numpy as np
 from tiny_roms import ROMS
 
-from rookery.errors import ConfigError, EmulatorError
-from rookery.sims.env import EmulatorEnv
-from rookery.sims.screen import Screen
+from ninelives.errors import ConfigError, EmulatorError
+from ninelives.sims.env import EmulatorEnv
+from ninelives.sims.screen import Screen
 
 REFUSED, PLAYED, UNCLEAR = range(3)
 

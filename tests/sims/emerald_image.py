@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 
-from rookery.errors import EmulatorError
+from ninelives.errors import EmulatorError
 
 EWRAM, IWRAM = 0x02000000, 0x03000000
 

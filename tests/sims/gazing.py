@@ -6,7 +6,7 @@ import hashlib
 import random
 from pathlib import Path
 
-from rookery.sims.emulator import pad_of
+from ninelives.sims.emulator import pad_of
 
 PADS = [0, *map(pad_of, ("left", "right", "up", "down")), pad_of("up", "right"), pad_of("a", "down")]
 SEEN = {"ewram", "iwram", "vram", "palette", "oam", "ram", "wram", "hram"}
@@ -45,7 +45,7 @@ def codes_of_copies():
 
 def maps_of_cores():
     """All that is mapped of such copies, a line each."""
-    return [line for line in Path("/proc/self/maps").read_text().splitlines() if "rookery-core-" in line]
+    return [line for line in Path("/proc/self/maps").read_text().splitlines() if "ninelives-core-" in line]
 
 
 def _digest(array):

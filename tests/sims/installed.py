@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from missing import skip_missing
-from rookery.sims.libretro.cores import found_cores
+from ninelives.sims.libretro.cores import found_cores
 
 WANTED = {
     "mgba-new": ("mgba", "gba", False),
@@ -32,4 +32,4 @@ def core_named(name: str) -> TestedCore:
     for core in found_cores():
         if core.name == wanted and (core.source == "stable-retro") == from_stable_retro:
             return TestedCore(name, core.path, system)
-    return skip_missing(f"{name} is not installed; run .ci/cores and pip install 'rookery[cores]'")
+    return skip_missing(f"{name} is not installed; run .ci/cores and pip install 'ninelives[cores]'")

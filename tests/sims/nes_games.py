@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from rookery.errors import EmulatorError
-from rookery.sims import nes
+from ninelives.errors import EmulatorError
+from ninelives.sims import nes
 
 ACTIONS = ("noop", "right", "right+a", "left")
 START = 0b1000

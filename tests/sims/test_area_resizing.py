@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rookery.native import native_module
-from rookery.sims import area
-from rookery.sims.area import TRIALS, Resizer
+from ninelives.native import native_module
+from ninelives.sims import area
+from ninelives.sims.area import TRIALS, Resizer
 
 CONSOLES = {"gba": (160, 240), "gb": (144, 160), "nes": (240, 256), "cropped": (224, 240), "atari": (210, 160)}
 
@@ -91,7 +91,7 @@ def test_what_is_no_gray_picture_to_be_made_smaller_is_left_to_opencv(shape, why
 
 
 def test_without_native_code_it_is_opencvs_way(monkeypatch):
-    monkeypatch.setenv("ROOKERY_NATIVE", "0")
+    monkeypatch.setenv("NINELIVES_NATIVE", "0")
     slow = Trial((84, 84))
     resize = Resizer((84, 84), slow)
     assert [resize(noise((160, 240), seed)).shape for seed in range(3)] == [(84, 84)] * 3
@@ -127,7 +127,7 @@ def wrong_plans():
 
 @pytest.mark.parametrize("wrong", wrong_plans())
 def test_native_code_reads_nothing_outside_of_a_picture(wrong):
-    native = native_module("rookery.sims._native")
+    native = native_module("ninelives.sims._native")
     assert native is not None
     with pytest.raises(ValueError, match="do not fit together"):
         native.resize_area(*wrong_plans()[wrong])

@@ -16,10 +16,10 @@ from tiny_games import FIRST
 from tiny_roms import ROMS
 
 from missing import skip_missing
-from rookery.errors import ClosedError, EmulatorError
-from rookery.sims.backends import open_emulator
-from rookery.sims.emulator import BUTTONS, pad_of
-from rookery.testing.natural import BOOT, ERRAND, LANTERN
+from ninelives.errors import ClosedError, EmulatorError
+from ninelives.sims.backends import open_emulator
+from ninelives.sims.emulator import BUTTONS, pad_of
+from ninelives.testing.natural import BOOT, ERRAND, LANTERN
 
 PACKAGES = {"bindings-gba": ("bindings:mgba", "gba"), "bindings-gb": ("bindings:mgba", "gb"), "cynes": ("cynes", "nes")}
 """Backends that are packages of their own."""

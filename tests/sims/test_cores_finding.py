@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-import rookery
-from rookery.cli.main import main
-from rookery.errors import EmulatorError, RookeryWarning
-from rookery.sims.libretro import elf, library
-from rookery.sims.libretro.cores import find_core, found_cores
-from rookery.sims.libretro.probe import examine
-from rookery.spec.context import SlotContext, enter_slot
+import ninelives
+from ninelives.cli.main import main
+from ninelives.errors import EmulatorError, NinelivesWarning
+from ninelives.sims.libretro import elf, library
+from ninelives.sims.libretro.cores import find_core, found_cores
+from ninelives.sims.libretro.probe import examine
+from ninelives.spec.context import SlotContext, enter_slot
 
 LOADED, EXECUTABLE = 1, 1
 
@@ -49,12 +49,12 @@ def test_the_variable_comes_first_and_may_name_directories_and_files(new_mgba, o
     file.parent.mkdir()
     shutil.copy(old_mgba.path, directory / "mgba_libretro.so")
     shutil.copy(old_mgba.path, file)
-    with pytest.warns(RookeryWarning, match="missing: nothing is there"):
-        found = found_cores({"ROOKERY_CORES": f"{directory}:{file}:{tmp_path / 'missing'}::{new_mgba.path}"})
+    with pytest.warns(NinelivesWarning, match="missing: nothing is there"):
+        found = found_cores({"NINELIVES_CORES": f"{directory}:{file}:{tmp_path / 'missing'}::{new_mgba.path}"})
     assert [core.name for core in found[:3]] == ["mgba", "special", "mgba"]
     assert {core.source for core in found[:3]} == {"environment"}
-    assert find_core("mgba", {"ROOKERY_CORES": f"{directory}:{new_mgba.path}"}).path == directory / "mgba_libretro.so"
-    assert find_core("mgba", {"ROOKERY_CORES": f"{new_mgba.path}:{directory}"}).path == new_mgba.path
+    assert find_core("mgba", {"NINELIVES_CORES": f"{directory}:{new_mgba.path}"}).path == directory / "mgba_libretro.so"
+    assert find_core("mgba", {"NINELIVES_CORES": f"{new_mgba.path}:{directory}"}).path == new_mgba.path
 
 
 def test_without_the_variable_cores_of_stable_retro_are_found(old_mgba):
@@ -63,7 +63,7 @@ def test_without_the_variable_cores_of_stable_retro_are_found(old_mgba):
 
 
 def test_a_file_is_listed_once(old_mgba):
-    paths = [core.path for core in found_cores({"ROOKERY_CORES": f"{old_mgba.path}:{old_mgba.path.parent}"})]
+    paths = [core.path for core in found_cores({"NINELIVES_CORES": f"{old_mgba.path}:{old_mgba.path.parent}"})]
     assert len(paths) == len(set(paths))
     assert paths[0] == old_mgba.path
 
@@ -78,7 +78,7 @@ def test_a_path_is_taken_as_it_is(old_mgba, tmp_path, monkeypatch):
 def test_a_link_is_found_by_its_own_name(old_mgba, tmp_path):
     shutil.copy(old_mgba.path, tmp_path / "mgba-0.7_libretro.so")
     (tmp_path / "mgba_libretro.so").symlink_to("mgba-0.7_libretro.so")
-    assert find_core("mgba", {"ROOKERY_CORES": str(tmp_path)}).path == tmp_path / "mgba_libretro.so"
+    assert find_core("mgba", {"NINELIVES_CORES": str(tmp_path)}).path == tmp_path / "mgba_libretro.so"
 
 
 def test_paths_are_those_of_the_directory_the_program_was_started_in(old_mgba, tmp_path):
@@ -90,7 +90,7 @@ def test_paths_are_those_of_the_directory_the_program_was_started_in(old_mgba, t
     enter_slot(SlotContext(0, 1, scratch, started_in))
     try:
         by_argument = find_core("cores/mgba_libretro.so", {})
-        by_variable = find_core("mgba", {"ROOKERY_CORES": "cores"})
+        by_variable = find_core("mgba", {"NINELIVES_CORES": "cores"})
     finally:
         enter_slot(None)
     assert by_argument.path == by_variable.path == started_in / "cores" / "mgba_libretro.so"
@@ -218,6 +218,6 @@ def test_a_core_that_is_not_there_is_named(capsys):
 
 
 def test_the_host_is_imported_only_when_it_is_used():
-    code = "import rookery, sys; sys.exit(any(name.startswith('rookery.sims') for name in sys.modules))"
+    code = "import ninelives, sys; sys.exit(any(name.startswith('ninelives.sims') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-    assert rookery.__version__
+    assert ninelives.__version__

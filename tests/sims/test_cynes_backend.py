@@ -6,8 +6,8 @@ from own_python import run_program
 from tiny_roms import nes_rom
 
 from missing import require_module
-from rookery.errors import EmulatorError
-from rookery.sims.cynes import CynesEmulator
+from ninelives.errors import EmulatorError
+from ninelives.sims.cynes import CynesEmulator
 
 JAM = 0x02
 """An instruction at which a real processor stops for ever."""
@@ -72,11 +72,11 @@ def test_a_missing_package_is_answered_with_the_command_that_installs_it(tmp_pat
         import sys
         sys.modules["cynes"] = None
         from pathlib import Path
-        from rookery.errors import EmulatorError
-        from rookery.sims.cynes import CynesEmulator
+        from ninelives.errors import EmulatorError
+        from ninelives.sims.cynes import CynesEmulator
         try:
             CynesEmulator(Path({str(tmp_path / "tiny.nes")!r}), frame_skip=2)
         except EmulatorError as error:
             print(error)
     """
-    assert "pip install 'rookery[nes]'" in run_program(program).stdout
+    assert "pip install 'ninelives[nes]'" in run_program(program).stdout

@@ -1,6 +1,6 @@
 """Eight games at once are eight games alone: the same memory, pictures and rewards, on any number of workers.
 
-``ROOKERY_FULL=1`` plays 20,000 steps in each slot, which takes minutes; without it a few.
+``NINELIVES_FULL=1`` plays 20,000 steps in each slot, which takes minutes; without it a few.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from tiny_games import actions_for
 
-import rookery
-from rookery.sims.env import EmulatorEnv
-from rookery.sims.games import errand, lantern
-from rookery.sims.games.registry import DATA
-from rookery.sims.memory_map import Field, MemoryMap
-from rookery.sims.rewards import changed, delta, explored
-from rookery.spec.seeds import episode_seed
+import ninelives
+from ninelives.sims.env import EmulatorEnv
+from ninelives.sims.games import errand, lantern
+from ninelives.sims.games.registry import DATA
+from ninelives.sims.memory_map import Field, MemoryMap
+from ninelives.sims.rewards import changed, delta, explored
+from ninelives.spec.seeds import episode_seed
 
-IS_FULL = bool(os.environ.get("ROOKERY_FULL"))
+IS_FULL = bool(os.environ.get("NINELIVES_FULL"))
 SLOTS, SEED = 8, 40
 STEPS = 20_000 if IS_FULL else 60
 EPISODE = 500 if IS_FULL else 30
@@ -90,8 +90,8 @@ def alone(core, slot):
 def together(core, workers):
     slots = [Digests() for _ in range(SLOTS)]
     actions = np.stack([actions_for(slot, STEPS) for slot in range(SLOTS)], 1)
-    game = rookery.EnvSpec("rookery.sims.env:EmulatorEnv", settings(core))
-    with rookery.Pool(game, SLOTS, workers=workers) as pool:
+    game = ninelives.EnvSpec("ninelives.sims.env:EmulatorEnv", settings(core))
+    with ninelives.Pool(game, SLOTS, workers=workers) as pool:
         see(slots, pool.reset(seed=SEED))
         for eight in actions:
             see(slots, pool.step(eight))

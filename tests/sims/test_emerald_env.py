@@ -10,11 +10,11 @@ import pytest
 from emerald_image import Image, member
 from stand_in_roms import emerald_stand_in
 
-from rookery import EnvSpec, Pool
-from rookery.errors import ConfigError, RookeryWarning
-from rookery.sims.games import emerald
-from rookery.sims.games.emerald_memory import MEMORY, LastGood
-from rookery.sims.ram import RamReader
+from ninelives import EnvSpec, Pool
+from ninelives.errors import ConfigError, NinelivesWarning
+from ninelives.sims.games import emerald
+from ninelives.sims.games.emerald_memory import MEMORY, LastGood
+from ninelives.sims.ram import RamReader
 
 BUTTONS = ("noop", "a", "b", "up", "down", "left", "right", "start", "l")
 FRAMES = 2
@@ -108,7 +108,7 @@ def test_a_snapshot_stays_as_it_was_taken_while_the_game_goes_on(env):
 
 @pytest.mark.parametrize("key", emerald.OWN)
 def test_what_the_game_decides_itself_is_refused_by_name(rom, key):
-    with pytest.raises(ConfigError, match=f"{key}=.*rookery/Emerald-v0 has its own"):
+    with pytest.raises(ConfigError, match=f"{key}=.*ninelives/Emerald-v0 has its own"):
         emerald.make(rom, any_revision=True, **{key: ()})
 
 
@@ -127,8 +127,8 @@ def test_a_pool_of_the_registered_game_heals_to_the_same_rows(rom):
 
     def rows(murders=()):
         out = []
-        with pytest.warns(RookeryWarning, match="is made for Pokemon Emerald"):  # said in a worker, heard here
-            pool = Pool(EnvSpec("rookery/Emerald-v0", settings), 2, workers=1, snapshot_every=4)
+        with pytest.warns(NinelivesWarning, match="is made for Pokemon Emerald"):  # said in a worker, heard here
+            pool = Pool(EnvSpec("ninelives/Emerald-v0", settings), 2, workers=1, snapshot_every=4)
         with pool:
             pool.reset(seed=0)
             for step, action in enumerate(script):

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from tiny_games import WIDTH, actions_for, make, memory_of, play, rom_file, settings
 
-from rookery.errors import ClosedError, ConfigError, UsageError
-from rookery.sims.actions import pad_named
-from rookery.sims.env import EmulatorEnv
-from rookery.sims.memory_map import Field, MemoryMap
-from rookery.sims.rewards import delta, equals, explored, gained, progress, reached, stagnation
-from rookery.sims.screen import Projector, Screen
+from ninelives.errors import ClosedError, ConfigError, UsageError
+from ninelives.sims.actions import pad_named
+from ninelives.sims.env import EmulatorEnv
+from ninelives.sims.memory_map import Field, MemoryMap
+from ninelives.sims.rewards import delta, equals, explored, gained, progress, reached, stagnation
+from ninelives.sims.screen import Projector, Screen
 
 ACTIONS = ("noop", "right", "left", "up", "down+b")
 BOOT = (("noop", 10), ("right", 3))

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from tiny_games import actions_for, memory_of, play, rom_file, row, settings, spec
 
-import rookery
-from rookery.errors import WorkerStartError
-from rookery.events import HealFailed, SlotHealed
-from rookery.sims.env import EmulatorEnv
-from rookery.sims.screen import Screen
-from rookery.sims.state_files import write_snapshot
-from rookery.testing import Chaos
+import ninelives
+from ninelives.errors import WorkerStartError
+from ninelives.events import HealFailed, SlotHealed
+from ninelives.sims.env import EmulatorEnv
+from ninelives.sims.screen import Screen
+from ninelives.sims.state_files import write_snapshot
+from ninelives.testing import Chaos
 
 CALM = {"start_method": "fork", "backoff_s": 0.0}
 
@@ -28,7 +28,7 @@ def test_a_killed_game_comes_back_from_its_snapshot_and_nobody_notices(core, tmp
     actions = np.stack([actions_for(slot, 120) for slot in range(2)], 1)
     streams, healed = [], []
     for kills in (0, 4):
-        with rookery.Pool(game, 2, workers=1, snapshot_every=5, **CALM) as pool:
+        with ninelives.Pool(game, 2, workers=1, snapshot_every=5, **CALM) as pool:
             stream = rows_of(pool.reset(seed=9))
             for number, pair in enumerate(actions):
                 if kills and number % 30 == 25:
@@ -57,7 +57,7 @@ def test_two_slots_on_one_rom_never_see_each_others_cartridge(core, tmp_path):
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     actions = np.stack([actions_for(slot, 100) for slot in range(4)], 1)
     game = spec(core, rom, sticky=0.0, max_steps=None)
-    with rookery.Pool(game, 4, workers=2, **CALM) as pool:
+    with ninelives.Pool(game, 4, workers=2, **CALM) as pool:
         pool.reset(seed=0)
         together = [(pool.step(four), pool.call("ram"))[1] for four in actions]
     for slot in range(4):
@@ -76,7 +76,7 @@ def test_a_game_that_is_open_in_the_program_does_not_disturb_workers_forked_from
     actions = actions_for(1, 20)
     env = EmulatorEnv(**game.kwargs)
     first = row(env.reset(seed=3)[0], 0.0)
-    with rookery.Pool(game, 2, workers=1, seed_episodes=False, **CALM) as pool:
+    with ninelives.Pool(game, 2, workers=1, seed_episodes=False, **CALM) as pool:
         together = [rows_of(pool.reset(seed=[3, 3])), *(rows_of(pool.step([action, action])) for action in actions)]
     alone = [(seen, reward) for seen, reward, *_ in play(env, actions)]
     env.close()
@@ -94,7 +94,7 @@ def test_a_game_that_is_open_in_the_program_does_not_disturb_workers_forked_from
 def test_a_damaged_rom_is_a_start_error_that_names_it(new_mgba, tmp_path, rom, told):
     path = rom_file(tmp_path, "gba")
     path.unlink() if rom is None else path.write_bytes(rom)
-    with pytest.raises(WorkerStartError) as refused, rookery.Pool(spec(new_mgba, path), 2, **CALM):
+    with pytest.raises(WorkerStartError) as refused, ninelives.Pool(spec(new_mgba, path), 2, **CALM):
         pass
     assert told in str(refused.value)
 
@@ -108,7 +108,10 @@ def test_a_damaged_state_is_a_start_error_that_names_it(new_mgba, tmp_path):
     data[len(data) // 2] ^= 4
     (tmp_path / "start.rook").write_bytes(data)
     game = spec(new_mgba, rom, state=str(tmp_path / "start.rook"), boot=())
-    with pytest.raises(WorkerStartError, match=r"start\.rook: the snapshot is damaged"), rookery.Pool(game, 2, **CALM):
+    with (
+        pytest.raises(WorkerStartError, match=r"start\.rook: the snapshot is damaged"),
+        ninelives.Pool(game, 2, **CALM),
+    ):
         pass
 
 
@@ -117,15 +120,15 @@ def test_a_path_in_a_pool_is_relative_to_where_the_program_runs(new_mgba, tmp_pa
     monkeypatch.chdir(tmp_path)
     (tmp_path / "map.json").write_text(json.dumps(memory_of("gba")))
     words = {"core": str(new_mgba.path), "memory": "map.json", "screen": Screen(stack=1)}
-    game = rookery.EnvSpec("rookery.sims.env:EmulatorEnv", {"rom": "tiny.gba", **words})
-    with rookery.Pool(game, 1, **CALM) as pool:
+    game = ninelives.EnvSpec("ninelives.sims.env:EmulatorEnv", {"rom": "tiny.gba", **words})
+    with ninelives.Pool(game, 1, **CALM) as pool:
         assert pool.reset(seed=0).obs.shape == (1, 1, 84, 84)
     assert sorted(os.listdir(tmp_path)) == ["map.json", "tiny.gba"]
 
 
 def test_slots_of_one_worker_do_not_share_what_terms_remember(new_mgba, tmp_path):
     game = spec(new_mgba, rom_file(tmp_path, "gba"), sticky=0.0)
-    with rookery.Pool(game, 2, workers=1, **CALM) as pool:
+    with ninelives.Pool(game, 2, workers=1, **CALM) as pool:
         pool.reset(seed=0)
         assert pool.step([1, 1]).reward.tolist() == pytest.approx([0.4 + 1 - 0.01] * 2)
 
@@ -134,7 +137,7 @@ def test_rows_in_a_pool_are_those_of_the_environment_alone(new_mgba, tmp_path):
     game = spec(new_mgba, rom_file(tmp_path, "gba"), max_steps=None)
     env = EmulatorEnv(**game.kwargs)
     actions = actions_for(1, 30)
-    with rookery.Pool(game, 1, seed_episodes=False, **CALM) as pool:
+    with ninelives.Pool(game, 1, seed_episodes=False, **CALM) as pool:
         first = rows_of(pool.reset(seed=7))[0][0]
         together = [rows_of(pool.step([action]))[0] for action in actions]
     observation, _ = env.reset(seed=7)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from tiny_games import actions_for, make, memory_of, play, rom_file, settings
 
-from rookery.errors import CheckpointError, ConfigError
-from rookery.sims.env import EmulatorEnv
-from rookery.sims.rewards import Term, explored, per_step
-from rookery.sims.screen import Screen
-from rookery.sims.snapshot import Snapshot
-from rookery.sims.state_files import write_snapshot
-from rookery.worker.snapshots import Snapshotter, why_not
+from ninelives.errors import CheckpointError, ConfigError
+from ninelives.sims.env import EmulatorEnv
+from ninelives.sims.rewards import Term, explored, per_step
+from ninelives.sims.screen import Screen
+from ninelives.sims.snapshot import Snapshot
+from ninelives.sims.state_files import write_snapshot
+from ninelives.worker.snapshots import Snapshotter, why_not
 
 
 @pytest.fixture
@@ -267,7 +267,7 @@ def test_a_bad_state_file_is_refused_by_name(game, new_mgba, moments, tmp_path):
     good = moments[0].read_bytes()
     (tmp_path / "damaged.rook").write_bytes(good[:-100] + bytes([good[-100] ^ 1]) + good[-99:])
     (tmp_path / "raw.state").write_bytes(Snapshot.from_bytes(good).machine.core)
-    for name, told in (("damaged.rook", "is damaged"), ("raw.state", "rookery state convert"), ("no.rook", "read")):
+    for name, told in (("damaged.rook", "is damaged"), ("raw.state", "ninelives state convert"), ("no.rook", "read")):
         with pytest.raises(CheckpointError, match=told) as refused:
             game(new_mgba, state=[moments[1], tmp_path / name], boot=())
         assert str(tmp_path / name) in str(refused.value)

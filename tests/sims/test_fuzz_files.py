@@ -1,6 +1,6 @@
 """Whatever a file holds, there is a clear error or a right answer: damaged snapshots, memory maps and ROMs.
 
-``ROOKERY_FULL=1`` tries 5,000 of each kind; without it some hundred.
+``NINELIVES_FULL=1`` tries 5,000 of each kind; without it some hundred.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from installed import core_named
 from raw_envelopes import ENVELOPES
 from tiny_games import actions_for, make, play, rom_file
 
-import rookery
-from rookery.errors import CheckpointError, ConfigError, EmulatorError
-from rookery.sims.memory_map import KINDS, TRANSFORMS, MemoryMap
-from rookery.sims.ram import RamReader
-from rookery.sims.raw_states import core_state
-from rookery.sims.screen import Screen
+import ninelives
+from ninelives.errors import CheckpointError, ConfigError, EmulatorError
+from ninelives.sims.memory_map import KINDS, TRANSFORMS, MemoryMap
+from ninelives.sims.ram import RamReader
+from ninelives.sims.raw_states import core_state
+from ninelives.sims.screen import Screen
 
-IS_FULL = bool(os.environ.get("ROOKERY_FULL"))
+IS_FULL = bool(os.environ.get("NINELIVES_FULL"))
 MANY = 5000 if IS_FULL else 800
 ROMS_OF_A_CORE = 1250 if IS_FULL else 30
 """Four cores share the 5,000."""
@@ -133,10 +133,10 @@ def test_a_damaged_memory_map_file_is_read_or_refused_by_its_name(tmp_path, suff
 
 @pytest.mark.timeout(3600)
 def test_a_damaged_rom_is_refused_or_played_and_the_pool_survives(core):
-    game = rookery.EnvSpec(RomTaster, {"core": str(core.path), "system": core.system})
+    game = ninelives.EnvSpec(RomTaster, {"core": str(core.path), "system": core.system})
     limits = {"max_restarts": 10**6, "max_restarts_per_slot": 10**6, "backoff_s": 0.0, "step_timeout_s": 10.0}
     outcomes = []
-    with rookery.Pool(game, 2, workers=2, start_method="fork", on_fault="cut", **limits) as pool:
+    with ninelives.Pool(game, 2, workers=2, start_method="fork", on_fault="cut", **limits) as pool:
         pool.reset(seed=0)
         for number in range(0, ROMS_OF_A_CORE, 2):
             batch = pool.step([number, number + 1])

@@ -6,16 +6,16 @@ import os
 import numpy as np
 import pytest
 
-from rookery import ConfigError
-from rookery.errors import CheckpointError
-from rookery.sims.backends import open_emulator
-from rookery.sims.emulator import pad_of
-from rookery.sims.games import errand
-from rookery.sims.games.guide import Guide
-from rookery.sims.games.registry import rom_of
+from ninelives import ConfigError
+from ninelives.errors import CheckpointError
+from ninelives.sims.backends import open_emulator
+from ninelives.sims.emulator import pad_of
+from ninelives.sims.games import errand
+from ninelives.sims.games.guide import Guide
+from ninelives.sims.games.registry import rom_of
 
-ROM = rom_of("rookery/Errand-v0")
-FULL = os.environ.get("ROOKERY_FULL") == "1"
+ROM = rom_of("ninelives/Errand-v0")
+FULL = os.environ.get("NINELIVES_FULL") == "1"
 TO_THE_MEADOW = ["down"] * 4 + ["right"] * 8 + ["up"] * 4 + ["right"] * 2 + ["down"] * 2 + ["right"] * 2
 EWRAM, IWRAM = (0x02000000, 0x13000), (0x03000000, 0x6000)
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from nes_games import require_nes_py
 
-from rookery import ConfigError
-from rookery.errors import CheckpointError
-from rookery.sims.backends import open_emulator
-from rookery.sims.emulator import pad_of
-from rookery.sims.games import lantern
-from rookery.sims.games.registry import rom_of
+from ninelives import ConfigError
+from ninelives.errors import CheckpointError
+from ninelives.sims.backends import open_emulator
+from ninelives.sims.emulator import pad_of
+from ninelives.sims.games import lantern
+from ninelives.sims.games.registry import rom_of
 
-ROM = rom_of("rookery/Lantern-v0")
+ROM = rom_of("ninelives/Lantern-v0")
 TIME, MODE, X, LIVES = slice(0x10, 0x13), 0x04, 0x08, 0x06
 WON_BY = (
     "1x17 4x5 3 4 0x2 4x5 1x4 2 1x11 2 1x3 0 1x11 2 1x10 0x19 1x8 2 1x5 0x3 2 0x5 1x2 4x4 3 4 1x15 2 1x8 2 "

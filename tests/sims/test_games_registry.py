@@ -7,8 +7,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-import rookery
-from rookery.sims.games import GAMES, game, rom_of
+import ninelives
+from ninelives.sims.games import GAMES, game, rom_of
 
 OURS = [one for one in GAMES if not one.needs_rom]
 
@@ -31,14 +31,14 @@ def test_every_game_of_ours_plays_by_its_id(one):
 
 
 def test_registering_loads_no_game_no_emulator_and_no_picture_code():
-    code = "import rookery.sims.games, sys; print(*sorted(sys.modules))"
+    code = "import ninelives.sims.games, sys; print(*sorted(sys.modules))"
     loaded = set(python(code).split())
-    unwanted = ("rookery.sims.env", "rookery.sims.games.errand", "rookery.sims.libretro", "cv2", "torch")
+    unwanted = ("ninelives.sims.env", "ninelives.sims.games.errand", "ninelives.sims.libretro", "cv2", "torch")
     assert not loaded & set(unwanted)
 
 
 def test_a_pool_knows_the_games_without_being_told():
-    with rookery.Pool("rookery/Lantern-v0", num_envs=2, workers=1) as pool:
+    with ninelives.Pool("ninelives/Lantern-v0", num_envs=2, workers=1) as pool:
         pool.reset(seed=0)
         batch = pool.step(np.array([1, 0]))
         assert batch.valid.all()
@@ -46,7 +46,7 @@ def test_a_pool_knows_the_games_without_being_told():
 
 
 def test_the_list_names_every_game_and_what_it_needs():
-    said = python("import sys; from rookery.cli.main import main; sys.exit(main(['games']))")
+    said = python("import sys; from ninelives.cli.main import main; sys.exit(main(['games']))")
     for one in GAMES:
         (line,) = [line for line in said.splitlines() if line.startswith(f"{one.id} ")]
         assert ("rom=FILE" in line) == one.needs_rom
@@ -54,14 +54,14 @@ def test_the_list_names_every_game_and_what_it_needs():
 
 
 def test_an_unknown_game_is_refused_with_those_there_are():
-    with pytest.raises(rookery.ConfigError, match="rookery/Errand-v0"):
-        game("rookery/Chess-v0")
+    with pytest.raises(ninelives.ConfigError, match="ninelives/Errand-v0"):
+        game("ninelives/Chess-v0")
 
 
 def test_only_our_own_roms_come_with_the_package():
     for one in GAMES:
         if one.needs_rom:
-            with pytest.raises(rookery.ConfigError, match="your own ROM"):
+            with pytest.raises(ninelives.ConfigError, match="your own ROM"):
                 rom_of(one.id)
         else:
             assert rom_of(one.id).is_file()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery.sims.holes import BLOCK, MOST_PARTS, squeeze, squeeze_plainly, stretch
+from ninelives.sims.holes import BLOCK, MOST_PARTS, squeeze, squeeze_plainly, stretch
 
 MOST = 1 << 20
 SIZES = st.sampled_from([0, 1, 7, 8, BLOCK - 1, BLOCK, BLOCK + 1, 8 * BLOCK, 9 * BLOCK + 5])

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from gazing import PADS, sight
 
-from rookery.errors import EmulatorError
-from rookery.sims.emulator import pad_of
-from rookery.sims.libretro.frames import NativeFrames, PyFrames
+from ninelives.errors import EmulatorError
+from ninelives.sims.emulator import pad_of
+from ninelives.sims.libretro.frames import NativeFrames, PyFrames
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def played(monkeypatch, machine):
     """Plays a tiny game natively or not; memory and picture after every step."""
 
     def play(core, native, **settings):
-        monkeypatch.setenv("ROOKERY_NATIVE", "1" if native else "0")
+        monkeypatch.setenv("NINELIVES_NATIVE", "1" if native else "0")
         game = machine(core, frame_skip=4, **settings)
         assert type(game._game.frontend.frames) is (NativeFrames if native else PyFrames)
         return [moment(game, PADS[step // 5 % len(PADS)]) for step in range(90)]
@@ -72,7 +72,7 @@ def test_a_long_run_can_be_interrupted(machine, new_mgba):
 def copies():
     """Private copies of the native twin, by the part of each that can be written to."""
     lines = Path("/proc/self/maps").read_text().splitlines()
-    return {line.split()[4] for line in lines if "rookery-frames-" in line and "rw-p" in line}
+    return {line.split()[4] for line in lines if "ninelives-frames-" in line and "rw-p" in line}
 
 
 def test_nothing_is_left_of_a_machine_that_is_closed(machine, new_mgba):

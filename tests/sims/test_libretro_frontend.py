@@ -10,17 +10,17 @@ from ctypes import byref, cast
 
 import pytest
 
-from rookery.sims.libretro import api
-from rookery.sims.libretro.api import Ask
-from rookery.sims.libretro.frames import NativeFrames, PyFrames
-from rookery.sims.libretro.frontend import Frontend
+from ninelives.sims.libretro import api
+from ninelives.sims.libretro.api import Ask
+from ninelives.sims.libretro.frames import NativeFrames, PyFrames
+from ninelives.sims.libretro.frontend import Frontend
 
 EXPERIMENTAL = 0x10000
 
 
 @pytest.fixture(params=["python", "native"])
 def frontend(tmp_path, request, monkeypatch):
-    monkeypatch.setenv("ROOKERY_NATIVE", "1" if request.param == "native" else "0")
+    monkeypatch.setenv("NINELIVES_NATIVE", "1" if request.param == "native" else "0")
     frontend = Frontend(tmp_path, {})
     assert type(frontend.frames) is (NativeFrames if request.param == "native" else PyFrames)
     return frontend

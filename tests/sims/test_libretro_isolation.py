@@ -12,12 +12,12 @@ from gazing import codes_of_copies, loaded_copies, maps_of_cores, play, playing,
 from installed import core_named
 from tiny_roms import GBA_HELD, gba_rom
 
-from rookery.sims.backends import open_emulator
-from rookery.sims.emulator import pad_of
-from rookery.sims.libretro import library
-from rookery.sims.libretro.game import info_of
+from ninelives.sims.backends import open_emulator
+from ninelives.sims.emulator import pad_of
+from ninelives.sims.libretro import library
+from ninelives.sims.libretro.game import info_of
 
-INSTANCES = 300 if os.environ.get("ROOKERY_FULL") == "1" else 60
+INSTANCES = 300 if os.environ.get("NINELIVES_FULL") == "1" else 60
 LEAK_BYTES = 4_000_000
 
 

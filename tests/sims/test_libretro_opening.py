@@ -13,12 +13,12 @@ from gazing import loaded_copies, sight
 from installed import core_named
 from tiny_roms import ROMS, gb_rom, gba_rom, nes_rom
 
-from rookery.errors import EmulatorError
-from rookery.sims import ines
-from rookery.sims.backends import best_core, open_emulator
-from rookery.sims.emulator import BUTTONS, pad_of
-from rookery.sims.systems import has_clock, system_of
-from rookery.spec.context import SlotContext, enter_slot
+from ninelives.errors import EmulatorError
+from ninelives.sims import ines
+from ninelives.sims.backends import best_core, open_emulator
+from ninelives.sims.emulator import BUTTONS, pad_of
+from ninelives.sims.systems import has_clock, system_of
+from ninelives.spec.context import SlotContext, enter_slot
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_buttons_that_the_machine_does_not_have_do_nothing(core, machine):
         ({"frame_skip": 0}, "frame_skip=0: must be a whole number"),
         ({"frame_skip": 2.5}, r"frame_skip=2\.5"),
         ({"system": "ps5"}, "system='ps5' is not known; choose one of gba, gb"),
-        ({"core": "vba"}, r"no core named vba was found .* pip install 'rookery\[cores\]'"),
+        ({"core": "vba"}, r"no core named vba was found .* pip install 'ninelives\[cores\]'"),
         ({"core": "nestopia"}, "apt-get install libretro-nestopia"),
         ({"core": "/no/such_libretro.so"}, "there is no such file"),
     ],
@@ -161,7 +161,7 @@ def test_what_cannot_be_opened_is_refused_in_plain_words(arguments, words, tmp_p
 def test_a_missing_core_names_every_way_to_get_it():
     with pytest.raises(EmulatorError) as refused:
         open_emulator(__file__, system="gba", core="nestopia")
-    for way in ("pip install 'rookery[cores]'", "apt-get install libretro-nestopia", "ROOKERY_CORES="):
+    for way in ("pip install 'ninelives[cores]'", "apt-get install libretro-nestopia", "NINELIVES_CORES="):
         assert way in str(refused.value)
 
 

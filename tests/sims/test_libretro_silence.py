@@ -9,10 +9,10 @@ import pytest
 from damage import damaged
 from installed import core_named
 
-from rookery.sims.backends import open_emulator
-from rookery.sims.emulator import pad_of
-from rookery.sims.games.registry import rom_of
-from rookery.sims.libretro import elf, library, silence
+from ninelives.sims.backends import open_emulator
+from ninelives.sims.emulator import pad_of
+from ninelives.sims.games.registry import rom_of
+from ninelives.sims.libretro import elf, library, silence
 
 KEYS = ["start", "b", "down", "right", "a", "up", "b", "left"]
 
@@ -24,7 +24,7 @@ def played(monkeypatch):
 
     def play(core, mixers):
         monkeypatch.setattr(silence, "MIXERS", mixers)
-        machines.append(open_emulator(rom_of("rookery/Errand-v0"), core=str(core.path), frame_skip=5))
+        machines.append(open_emulator(rom_of("ninelives/Errand-v0"), core=str(core.path), frame_skip=5))
         return [_moment(machines[-1], KEYS[step // 4 % len(KEYS)]) for step in range(120)]
 
     yield play

@@ -9,10 +9,10 @@ import pytest
 from gazing import PADS, sight
 from installed import core_named
 
-from rookery.errors import EmulatorError
-from rookery.sims.libretro.skipping import legs, wasted
+from ninelives.errors import EmulatorError
+from ninelives.sims.libretro.skipping import legs, wasted
 
-ROUNDS = 400 if os.environ.get("ROOKERY_FULL") == "1" else 40
+ROUNDS = 400 if os.environ.get("NINELIVES_FULL") == "1" else 40
 
 
 class Counter:

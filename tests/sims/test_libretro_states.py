@@ -11,8 +11,8 @@ import pytest
 from gazing import PADS, play, sight
 from tiny_roms import GBA_TIME
 
-from rookery.errors import EmulatorError
-from rookery.sims.libretro import mgba_state
+from ninelives.errors import EmulatorError
+from ninelives.sims.libretro import mgba_state
 
 
 def comparable(core, state):

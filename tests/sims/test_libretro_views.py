@@ -10,10 +10,10 @@ from gazing import loaded_copies
 from installed import core_named
 from tiny_roms import GBA_FRAME, GBA_X, gb_rom
 
-from rookery.errors import ClosedError, EmulatorError
-from rookery.sims.backends import open_emulator
-from rookery.sims.libretro.frontend import Descriptor
-from rookery.sims.libretro.memory import locate
+from ninelives.errors import ClosedError, EmulatorError
+from ninelives.sims.backends import open_emulator
+from ninelives.sims.libretro.frontend import Descriptor
+from ninelives.sims.libretro.memory import locate
 
 RAM = {"gba": 0x02000000, "nes": 0x0000, "gb": 0xC000}
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from stand_in_roms import mario_stand_in
 
-from rookery.errors import ConfigError, EmulatorError
-from rookery.sims.backends import open_emulator
-from rookery.sims.games import mario
-from rookery.sims.ram import RamReader
-from rookery.sims.snapshot import Snapshot
-from rookery.sims.state_files import write_snapshot
+from ninelives.errors import ConfigError, EmulatorError
+from ninelives.sims.backends import open_emulator
+from ninelives.sims.games import mario
+from ninelives.sims.ram import RamReader
+from ninelives.sims.snapshot import Snapshot
+from ninelives.sims.state_files import write_snapshot
 
 ACTIONS = ("noop", "right", "left", "down")
 FRAMES = 4
@@ -309,7 +309,7 @@ def test_a_state_is_where_episodes_begin(rom, states):
         ({"patience": 0}, "patience=0 must be a whole number of steps above zero"),
         ({"weights": {"dx": "2"}}, "weights: dx='2' must be a number"),
         ({"screen": {"stak": 4}}, "screen: no key 'stak'"),
-        *[({key: ()}, f"{key}=(): rookery/Mario-v0 has its own") for key in mario.OWN],
+        *[({key: ()}, f"{key}=(): ninelives/Mario-v0 has its own") for key in mario.OWN],
     ],
 )
 def test_a_mistake_is_refused_with_the_name_of_the_setting(rom, settings, told):
@@ -326,7 +326,7 @@ def test_an_unknown_rom_is_played_with_a_warning_that_names_both(rom):
 
 
 def test_the_header_of_a_rom_does_not_matter(rom):
-    from rookery.sims.games.revisions import fingerprint
+    from ninelives.sims.games.revisions import fingerprint
 
     data = bytearray(rom.read_bytes())
     before = fingerprint(bytes(data), "nes")

@@ -13,10 +13,10 @@ from own_python import run_program
 from tiny_roms import gb_rom, gba_rom
 
 from missing import skip_missing
-from rookery.errors import EmulatorError
-from rookery.sims import mgba
-from rookery.sims.backends import open_emulator
-from rookery.sims.mgba import MgbaEmulator
+from ninelives.errors import EmulatorError
+from ninelives.sims import mgba
+from ninelives.sims.backends import open_emulator
+from ninelives.sims.mgba import MgbaEmulator
 
 CLOCK = 0x02000014
 
@@ -95,7 +95,7 @@ def resident_kb():
 def test_nothing_is_printed():
     program = f"""
         from pathlib import Path
-        from rookery.sims.mgba import MgbaEmulator
+        from ninelives.sims.mgba import MgbaEmulator
         emulator = MgbaEmulator(Path({str(mgba_game())!r}), frame_skip=60)
         for _ in range(5):
             emulator.step(0)
@@ -105,7 +105,7 @@ def test_nothing_is_printed():
 
 def mgba_game():
     """A game that calls the BIOS every frame."""
-    from rookery.testing.natural import ERRAND
+    from ninelives.testing.natural import ERRAND
 
     return ERRAND
 
@@ -142,8 +142,8 @@ def test_a_cartridge_of_another_size_is_refused_and_play_goes_on(rom):
 def test_a_newer_python_is_told_why_not():
     program = """
         import sys
-        from rookery.errors import EmulatorError
-        from rookery.sims import mgba
+        from ninelives.errors import EmulatorError
+        from ninelives.sims import mgba
         sys.version_info = type("Version", (tuple,), {"major": 3, "minor": 12})((3, 12, 0))
         try:
             mgba.library()
@@ -159,8 +159,8 @@ def test_missing_bindings_are_answered_with_the_commands_that_install_them():
     program = """
         import sys
         sys.modules["mgba._pylib"] = None
-        from rookery.errors import EmulatorError
-        from rookery.sims import mgba
+        from ninelives.errors import EmulatorError
+        from ninelives.sims import mgba
         try:
             mgba.library()
         except EmulatorError as error:
@@ -179,9 +179,9 @@ IN_A_BUSY_PROCESS = """
 import datetime
 capsule = datetime.datetime_CAPI
 [hasattr(capsule, "anything") for _ in range(1000)]  # as libraries that share arrays do
-from rookery.sims.backends import open_emulator
-from rookery.sims.games.registry import rom_of
-machine = open_emulator(rom_of("rookery/Errand-v0"), core="bindings:mgba", frame_skip=4)
+from ninelives.sims.backends import open_emulator
+from ninelives.sims.games.registry import rom_of
+machine = open_emulator(rom_of("ninelives/Errand-v0"), core="bindings:mgba", frame_skip=4)
 machine.step(0)
 machine.load(machine.save())
 machine.step(0)

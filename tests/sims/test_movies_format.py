@@ -7,10 +7,10 @@ import struct
 
 import pytest
 
-from rookery.errors import CheckpointError, ConfigError, UsageError
-from rookery.sims import movies
-from rookery.sims.emulator import Identity, pad_of
-from rookery.sims.movies import Hasher, Movie, Recorder, replayed
+from ninelives.errors import CheckpointError, ConfigError, UsageError
+from ninelives.sims import movies
+from ninelives.sims.emulator import Identity, pad_of
+from ninelives.sims.movies import Hasher, Movie, Recorder, replayed
 
 IDENTITY = Identity("libretro", "mGBA", "0.10.1", "gba", "ab" * 32)
 PADS = (0, 0, 16, 16, 16, 128, 0)
@@ -18,7 +18,7 @@ PADS = (0, 0, 16, 16, 16, 128, 0)
 
 @pytest.fixture
 def movie():
-    recorder = Recorder(IDENTITY, 4, "rookery/Errand-v0", b"a state")
+    recorder = Recorder(IDENTITY, 4, "ninelives/Errand-v0", b"a state")
     for step, pad in enumerate(PADS):
         recorder.note(pad, struct.pack("<Q", step))
     return recorder.movie()
@@ -88,14 +88,14 @@ def test_a_movie_that_was_cut_short_is_refused_wherever_the_cut_is(movie):
 
 @pytest.mark.parametrize("data", [b"", b"RKMOVIE", b"\x89PNG\r\n\x1a\n" + bytes(100), random.Random(0).randbytes(500)])
 def test_what_is_no_movie_is_refused(data):
-    with pytest.raises(CheckpointError, match="is no movie of Rookery's"):
+    with pytest.raises(CheckpointError, match="is no movie of Ninelives's"):
         Movie.from_bytes(data)
 
 
-def test_a_newer_movie_asks_for_a_newer_rookery(movie):
+def test_a_newer_movie_asks_for_a_newer_ninelives(movie):
     data = bytearray(movie.to_bytes())
     struct.pack_into("<H", data, 8, movies.FORMAT + 1)
-    with pytest.raises(CheckpointError, match="format 2, this Rookery reads 1; upgrade"):
+    with pytest.raises(CheckpointError, match="format 2, this Ninelives reads 1; upgrade"):
         Movie.from_bytes(bytes(data))
 
 

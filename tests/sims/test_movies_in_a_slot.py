@@ -6,10 +6,10 @@ import signal
 import numpy as np
 import pytest
 
-from rookery.cli.gameslot import GameSlot, find_game
-from rookery.errors import CheckpointError
-from rookery.sims.emulator import pad_of
-from rookery.sims.movies import Recorder
+from ninelives.cli.gameslot import GameSlot, find_game
+from ninelives.errors import CheckpointError
+from ninelives.sims.emulator import pad_of
+from ninelives.sims.movies import Recorder
 
 PADS = [0] * 20 + [pad_of("start")] * 2 + [0] * 5 + [pad_of("right")] * 10 + [pad_of("right", "a")] * 8
 
@@ -24,7 +24,7 @@ def filmed(game, murders=()):
         return recorder.movie(), slot.picture().copy()
 
 
-@pytest.mark.parametrize("game", ["rookery/Lantern-v0", "rookery/Errand-v0"])
+@pytest.mark.parametrize("game", ["ninelives/Lantern-v0", "ninelives/Errand-v0"])
 def test_a_murdered_worker_leaves_no_trace_in_a_movie(game):
     quiet, last = filmed(game)
     murdered, seen = filmed(game, murders=(3, 30))
@@ -34,7 +34,7 @@ def test_a_murdered_worker_leaves_no_trace_in_a_movie(game):
 
 
 def test_a_moment_is_gone_back_to_also_after_a_murder():
-    with GameSlot(find_game("rookery/Lantern-v0", None), hashed=True) as slot:
+    with GameSlot(find_game("ninelives/Lantern-v0", None), hashed=True) as slot:
         for pad in PADS[:25]:
             slot.step(pad)
         moment, here = slot.moment(), slot.picture().copy()
@@ -48,9 +48,9 @@ def test_a_moment_is_gone_back_to_also_after_a_murder():
 
 
 def test_a_moment_of_another_game_is_refused_before_the_worker_sees_it():
-    with GameSlot(find_game("rookery/Lantern-v0", None)) as slot:
+    with GameSlot(find_game("ninelives/Lantern-v0", None)) as slot:
         moment = slot.moment()
-    with GameSlot(find_game("rookery/Errand-v0", None)) as slot:
+    with GameSlot(find_game("ninelives/Errand-v0", None)) as slot:
         with pytest.raises(CheckpointError, match="another ROM"):
             slot.go_to(moment)
         with pytest.raises(CheckpointError, match="no snapshot"):

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import rookery
+import ninelives
 from missing import skip_missing
-from rookery.events import FaultSeen, SlotHealed, StackDumped
-from rookery.testing.natural import FAULTS, Natural, missing
-from rookery.testing.zoo import When
+from ninelives.events import FaultSeen, SlotHealed, StackDumped
+from ninelives.testing.natural import FAULTS, Natural, missing
+from ninelives.testing.zoo import When
 
 SLOTS, GUILTY, STEPS, FAULT_STEP = 2, 1, 18, 13
 STEP_LIMIT_S, CONSTRUCT_LIMIT_S, PATIENCE_S = 2.5, 4.0, 60.0
@@ -37,10 +37,10 @@ def require(fault):
 def film(game, disturb=lambda pool, step: None, **settings):
     """Every row of a short run as bytes, and what was told."""
     chosen = {
-        "workers": SLOTS, "preload": ("rookery.testing.natural",), "backoff_s": 0.0, "snapshot_every": 5,
+        "workers": SLOTS, "preload": ("ninelives.testing.natural",), "backoff_s": 0.0, "snapshot_every": 5,
         "construct_timeout_s": PATIENCE_S, "step_timeout_s": PATIENCE_S, **settings,
     }  # fmt: skip
-    with rookery.Pool(game, SLOTS, **chosen) as pool:
+    with ninelives.Pool(game, SLOTS, **chosen) as pool:
         rows = [row_bytes(pool.reset(seed=3))]
         for step, actions in enumerate(np.random.default_rng(0).integers(0, 5, (STEPS, SLOTS)), 1):
             disturb(pool, step)

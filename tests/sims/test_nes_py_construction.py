@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from nes_games import ACTIONS, play
 
-import rookery
-from rookery.events import FaultSeen, StackDumped
+import ninelives
+from ninelives.events import FaultSeen, StackDumped
 
 ENVS, RIGHT = 8, ACTIONS.index("right")
-ROUNDS = 42 if os.environ.get("ROOKERY_FULL") == "1" else 2
+ROUNDS = 42 if os.environ.get("NINELIVES_FULL") == "1" else 2
 LIMIT_S = 2.0
 
 pytestmark = pytest.mark.usefixtures("runner_rom")
@@ -33,8 +33,8 @@ def alone(runner_rom):
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 @pytest.mark.parametrize("time", range(ROUNDS))
 def test_eight_at_once_are_built(runner_rom, alone, method, time):
-    game = rookery.EnvSpec("nes_games:play", {"rom": runner_rom})
-    with rookery.Pool(game, ENVS, workers=ENVS, start_method=method, start_concurrency=ENVS) as pool:
+    game = ninelives.EnvSpec("nes_games:play", {"rom": runner_rom})
+    with ninelives.Pool(game, ENVS, workers=ENVS, start_method=method, start_concurrency=ENVS) as pool:
         pool.reset(seed=0)
         batch = pool.step(np.full(ENVS, RIGHT))
         assert all(np.array_equal(row, alone) for row in batch.obs)
@@ -44,15 +44,15 @@ def test_eight_at_once_are_built(runner_rom, alone, method, time):
 @pytest.fixture
 def stuck(runner_rom):
     """Without our repair: RAM is a copy, and nobody bounds the loop that waits for it to change."""
-    return rookery.EnvSpec("nes_games:hasty", {"rom": runner_rom})
+    return ninelives.EnvSpec("nes_games:hasty", {"rom": runner_rom})
 
 
 def test_a_constructor_that_never_ends_meets_its_deadline_and_the_doctor_shows_the_line(stuck, tmp_path):
     run = tmp_path / "run"
-    with pytest.raises(rookery.WorkerStartError, match=r"hung in construct for .* \(limit 2 s\)"):
-        rookery.Pool(stuck, 2, workers=2, run_dir=run, construct_timeout_s=LIMIT_S, start_attempts=1)
+    with pytest.raises(ninelives.WorkerStartError, match=r"hung in construct for .* \(limit 2 s\)"):
+        ninelives.Pool(stuck, 2, workers=2, run_dir=run, construct_timeout_s=LIMIT_S, start_attempts=1)
     done = subprocess.run(
-        [sys.executable, "-m", "rookery", "doctor", str(run)],
+        [sys.executable, "-m", "ninelives", "doctor", str(run)],
         capture_output=True, text=True, timeout=60, env={**os.environ, "COLUMNS": "200"},
     )  # fmt: skip
     assert done.returncode == 1
@@ -62,8 +62,8 @@ def test_a_constructor_that_never_ends_meets_its_deadline_and_the_doctor_shows_t
 
 def test_the_event_has_the_stack_of_the_loop(stuck):
     told = []
-    with pytest.raises(rookery.WorkerStartError):
-        rookery.Pool(stuck, 1, construct_timeout_s=LIMIT_S, start_attempts=1, sinks=[Listener(told)])
+    with pytest.raises(ninelives.WorkerStartError):
+        ninelives.Pool(stuck, 1, construct_timeout_s=LIMIT_S, start_attempts=1, sinks=[Listener(told)])
     stacks = [event.stack for event in told if isinstance(event, StackDumped)]
     assert any("_skip_start_screen" in stack for stack in stacks)
 

@@ -7,9 +7,9 @@ from nes_games import ACTIONS, play, runner
 from own_python import run_program
 from stand_in_roms import mario_stand_in
 
-import rookery
-from rookery.errors import ClosedError, ConfigError, EmulatorError, UsageError
-from rookery.sims import nes
+import ninelives
+from ninelives.errors import ClosedError, ConfigError, EmulatorError, UsageError
+from ninelives.sims import nes
 
 pytestmark = pytest.mark.usefixtures("runner_rom")
 
@@ -118,8 +118,8 @@ def test_a_relative_path_is_the_users_also_in_a_pool_and_a_path_will_do(runner_r
     monkeypatch.chdir(runner_rom.parent)
     nes.NesPyEnv(rom_path=runner_rom).close()
     nes.NesPyEnv(rom_path=runner_rom.name).close()
-    game = rookery.EnvSpec("rookery.sims.nes:NesPyEnv", {"rom_path": runner_rom.name, "actions": ("noop", "right")})
-    with rookery.Pool(game, 1, start_method="fork") as pool:
+    game = ninelives.EnvSpec("ninelives.sims.nes:NesPyEnv", {"rom_path": runner_rom.name, "actions": ("noop", "right")})
+    with ninelives.Pool(game, 1, start_method="fork") as pool:
         assert pool.reset(seed=0).obs.shape == (1, 240, 256, 3)
 
 
@@ -200,8 +200,8 @@ def test_a_missing_package_is_answered_with_the_command_that_installs_it():
     program = """
         import sys
         sys.modules["nes_py"] = None
-        from rookery.errors import EmulatorError
-        from rookery.sims import nes
+        from ninelives.errors import EmulatorError
+        from ninelives.sims import nes
         try:
             nes.NesPyEnv(rom_path="game.nes")
         except EmulatorError as error:
@@ -211,5 +211,5 @@ def test_a_missing_package_is_answered_with_the_command_that_installs_it():
 
 
 def test_importing_it_says_nothing():
-    done = run_program("from rookery.sims import nes; nes.repair()", "-W", "error")
+    done = run_program("from ninelives.sims import nes; nes.repair()", "-W", "error")
     assert done.stdout + done.stderr == ""

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rookery.errors import CheckpointError, ConfigError
-from rookery.sims import rewards as r
-from rookery.sims.packing import pack, split, unpack
-from rookery.sims.tally import Tally
+from ninelives.errors import CheckpointError, ConfigError
+from ninelives.sims import rewards as r
+from ninelives.sims.packing import pack, split, unpack
+from ninelives.sims.tally import Tally
 
 
 def value(term, before, after):

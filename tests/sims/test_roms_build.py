@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from missing import skip_missing
-from rookery.sims.games import errand, lantern
-from rookery.sims.games.registry import DATA, GAMES
+from ninelives.sims.games import errand, lantern
+from ninelives.sims.games.registry import DATA, GAMES
 
 ROOT = Path(__file__).parents[2]
 NINTENDO_LOGO = slice(0x04, 0xA0)

@@ -6,9 +6,9 @@ import cv2
 import numpy as np
 import pytest
 
-from rookery.errors import ConfigError, EmulatorError
-from rookery.sims.emulator import Picture
-from rookery.sims.screen import Projector, Screen, rgb_of
+from ninelives.errors import ConfigError, EmulatorError
+from ninelives.sims.emulator import Picture
+from ninelives.sims.screen import Projector, Screen, rgb_of
 
 ALL_16_BITS = np.arange(65536, dtype=np.uint16).reshape(256, 256)
 LAYOUTS = ("rgb565", "rgb555", "bgrx8888", "rgb888")
@@ -150,7 +150,7 @@ def test_without_opencv_the_plain_picture_is_the_same_and_the_rest_is_refused(mo
     monkeypatch.setitem(sys.modules, "cv2", None)
     assert np.array_equal(Projector(plain, picture("rgb565")).observation(), expected)
     for screen in (Screen(), Screen(size=None), Screen(color="rgb")):
-        with pytest.raises(ConfigError, match=r"needs OpenCV: pip install 'rookery\[emulators\]'"):
+        with pytest.raises(ConfigError, match=r"needs OpenCV: pip install 'ninelives\[emulators\]'"):
             Projector(screen, picture("rgb565"))
 
 

@@ -10,11 +10,11 @@ import zlib
 import numpy as np
 import pytest
 
-from rookery.errors import CheckpointError, ConfigError
-from rookery.sims.emulator import Identity, MachineState
-from rookery.sims.holes import stretch
-from rookery.sims.snapshot import FORMAT, MAGIC, Snapshot
-from rookery.sims.state_files import read_snapshot, write_snapshot
+from ninelives.errors import CheckpointError, ConfigError
+from ninelives.sims.emulator import Identity, MachineState
+from ninelives.sims.holes import stretch
+from ninelives.sims.snapshot import FORMAT, MAGIC, Snapshot
+from ninelives.sims.state_files import read_snapshot, write_snapshot
 
 IDENTITY = Identity("libretro", "mGBA", "0.10.1", "gba", "ab" * 32)
 MACHINE = MachineState(bytes(range(200)), b"cart", bytes(2 * 3 * 2), (2, 3), "rgb565", 0, 3)
@@ -115,12 +115,14 @@ def test_every_bit_counts():
 
 @pytest.mark.parametrize("data", [b"", b"\x89PNG\r\n\x1a\n", b"hello", bytes(5000), b"\x89ROOKSX"])
 def test_what_is_no_snapshot_is_refused_as_such(data):
-    with pytest.raises(CheckpointError, match="this is no snapshot of Rookery"):
+    with pytest.raises(CheckpointError, match="this is no snapshot of Ninelives"):
         Snapshot.from_bytes(data)
 
 
 def test_a_newer_one_is_refused_as_such():
-    with pytest.raises(CheckpointError, match="the snapshot has format 2, this Rookery reads 1: use a newer Rookery"):
+    with pytest.raises(
+        CheckpointError, match="the snapshot has format 2, this Ninelives reads 1: use a newer Ninelives"
+    ):
         Snapshot.from_bytes(forged(number=2))
 
 
@@ -192,7 +194,7 @@ def test_a_forged_one_with_a_good_checksum_is_refused_too(inside):
         (b"not zlib", 1, "cannot be expanded"),
         (zlib.compress(bytes(100))[:-5], 1, "to no end"),
         (b"\xff" * 100, 2, "cannot be expanded"),
-        (b"", 4, "use a newer Rookery"),
+        (b"", 4, "use a newer Ninelives"),
     ],
 )
 def test_a_body_that_does_not_expand_is_refused(body, flags, told):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rookery import EmulatorError
-from rookery.sims.starts import Starts
+from ninelives import EmulatorError
+from ninelives.sims.starts import Starts
 
 
 class Drifting:

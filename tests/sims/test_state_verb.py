@@ -1,4 +1,4 @@
-"""``rookery state``: saves, shows and converts moments of games, and refuses what it cannot vouch for."""
+"""``ninelives state``: saves, shows and converts moments of games, and refuses what it cannot vouch for."""
 
 import random
 import struct
@@ -9,14 +9,14 @@ from raw_envelopes import container, picture, rzip
 from tiny_games import make, memory_of, rom_file
 from tiny_roms import GBA_X
 
-from rookery.cli.main import main
-from rookery.errors import CheckpointError
-from rookery.sims.actions import pad_named
-from rookery.sims.env import EmulatorEnv
-from rookery.sims.games.registry import DATA
-from rookery.sims.movies import Hasher, Recorder
-from rookery.sims.raw_states import core_state
-from rookery.sims.state_files import read_snapshot
+from ninelives.cli.main import main
+from ninelives.errors import CheckpointError
+from ninelives.sims.actions import pad_named
+from ninelives.sims.env import EmulatorEnv
+from ninelives.sims.games.registry import DATA
+from ninelives.sims.movies import Hasher, Recorder
+from ninelives.sims.raw_states import core_state
+from ninelives.sims.state_files import read_snapshot
 
 MACHINE_BYTES = 0x61000
 CARTRIDGE, CLOCK = 2, 4
@@ -24,7 +24,7 @@ CARTRIDGE, CLOCK = 2, 4
 
 @pytest.fixture
 def state(tmp_path, monkeypatch, capsys):
-    """Run ``rookery state`` in a directory of its own; gives exit code, output and errors."""
+    """Run ``ninelives state`` in a directory of its own; gives exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
 
@@ -60,7 +60,7 @@ def test_a_moment_after_a_boot_script_is_saved_and_episodes_begin_there(state, r
 
 
 def test_the_beginning_of_a_registered_game_is_saved(state, tmp_path):
-    code, _, err = state("save", "rookery/Lantern-v0", "--out", "lantern.rook")
+    code, _, err = state("save", "ninelives/Lantern-v0", "--out", "lantern.rook")
     assert (code, err) == (0, "")
     snapshot = read_snapshot(tmp_path / "lantern.rook")
     assert snapshot.identity.system == "nes"
@@ -87,7 +87,7 @@ def test_the_moment_after_a_movie_is_saved_and_another_games_movie_is_refused(st
 def test_nothing_is_overwritten_unless_told(state, rom, tmp_path):
     (tmp_path / "a.rook").write_text("mine")
     code, _, err = state("save", rom, "--out", "a.rook")
-    assert (code, err) == (2, "rookery: --out a.rook: is there already; give another name, or --overwrite\n")
+    assert (code, err) == (2, "ninelives: --out a.rook: is there already; give another name, or --overwrite\n")
     assert (tmp_path / "a.rook").read_text() == "mine"
     assert state("save", rom, "--out", "a.rook", "--overwrite")[0] == 0
     assert state("info", "a.rook")[0] == 0
@@ -99,16 +99,16 @@ def test_nothing_is_overwritten_unless_told(state, rom, tmp_path):
         (("save", "tiny.gba", "--boot", "noop", "--out", "b.rook"), 2, "'noop' is not ACTION:FRAMES"),
         (("save", "CartPole-v1", "--boot", "noop:3", "--out", "b.rook"), 2, "need a ROM's file"),
         (("save", "no such game", "--out", "b.rook"), 2, "is not an environment"),
-        (("save", "CartPole-v1", "--out", "b.rook"), 2, "CartPole-v1 is no emulated game of Rookery"),
+        (("save", "CartPole-v1", "--out", "b.rook"), 2, "CartPole-v1 is no emulated game of Ninelives"),
         (("save", "tiny.gba", "--boot", "jump:3", "--out", "b.rook"), 2, "names 'jump'; allowed: 'noop'"),
         (("save", "tiny.gba", "--boot", "noop:0", "--out", "b.rook"), 2, "'noop:0' is not ACTION:FRAMES"),
         (("save", "tiny.gba", "--boot", "noop:²", "--out", "b.rook"), 2, "'noop:²' is not ACTION:FRAMES"),
         (("save", "tiny.gba", "--env-kwargs", "a=1", "--out", "b.rook"), 2, "are for games by their id"),
         (("save", "tiny.gba", "--core", "nosuch", "--out", "b.rook"), 2, "no core named nosuch was found"),
         (("save", "nogame.gba", "--out", "b.rook"), 2, "nogame.gba: there is no such ROM file"),
-        (("save", "rookery/Erand-v0", "--out", "b.rook"), 2, "Did you mean: `Errand`?"),
+        (("save", "ninelives/Erand-v0", "--out", "b.rook"), 2, "Did you mean: `Errand`?"),
         (("info", "nothing.rook"), 2, "nothing.rook: cannot be read"),
-        (("info", "tiny.gba"), 1, "tiny.gba: this is no snapshot of Rookery"),
+        (("info", "tiny.gba"), 1, "tiny.gba: this is no snapshot of Ninelives"),
         (("convert", "tiny.gba", "--out", "b.rook"), 2, "give the ROM with --rom"),
         (("convert", "tiny.gba", "--rom", "none.gba", "--out", "b.rook"), 2, "there is no such file"),
         (("convert", "tiny.gba", "--rom", "tiny.gba", "--out", "b.rook"), 1, "refuse"),
@@ -180,7 +180,7 @@ def test_bytes_that_are_no_state_are_refused_though_the_core_takes_them(state, t
         "convert", "noise.state", "--rom", game, "--core", core_named("fceumm").path, "--out", "b.rook"
     )
     assert code == 1
-    assert err.startswith("rookery: this is no state of FCEUmm")
+    assert err.startswith("ninelives: this is no state of FCEUmm")
     assert not (tmp_path / "b.rook").exists()
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from rookery.train.advantage import explained_variance, targets
+from ninelives.train.advantage import explained_variance, targets
 
 NUMBERS = st.floats(-10, 10, width=32)
 

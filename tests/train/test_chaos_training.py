@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from rookery.testing.murder import strike
-from rookery.train import Callback, NetConfig, PoolConfig, PpoConfig, TrainConfig, ppo
+from ninelives.testing.murder import strike
+from ninelives.train import Callback, NetConfig, PoolConfig, PpoConfig, TrainConfig, ppo
 
-FULL = os.environ.get("ROOKERY_FULL") == "1"
+FULL = os.environ.get("NINELIVES_FULL") == "1"
 NO_LIMIT = 10**6
 LONGEST_S = 0.03
 """Between an update and a murder: wherever it falls in the next rollout."""
@@ -97,7 +97,7 @@ class EverySecond(Murders):
             self.delivered[kind] += pid is not None and strike(pid, kind)
 
 
-@pytest.mark.skipif(not FULL, reason="takes minutes; ROOKERY_FULL=1 runs it")
+@pytest.mark.skipif(not FULL, reason="takes minutes; NINELIVES_FULL=1 runs it")
 @pytest.mark.timeout(1800)
 def test_one_kill_a_second_and_one_hang_a_minute():
     config = replace(CONFIG, timesteps=600_000, ppo=PpoConfig())

@@ -16,11 +16,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rookery.errors import CheckpointError, ConfigError
-from rookery.train import checkpoint, container
-from rookery.train.checkpoint import Checkpoints
+from ninelives.errors import CheckpointError, ConfigError
+from ninelives.train import checkpoint, container
+from ninelives.train.checkpoint import Checkpoints
 
-FULL = os.environ.get("ROOKERY_FULL") == "1"
+FULL = os.environ.get("NINELIVES_FULL") == "1"
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_the_hash_of_weights_sees_every_bit_and_not_their_order():
 def test_the_hash_is_read_without_torch(kept):
     path = write(kept, 7)
     code = (
-        "import sys; from rookery.train.checkpoint import weights_sha256\n"
+        "import sys; from ninelives.train.checkpoint import weights_sha256\n"
         f"print(weights_sha256({str(path)!r}), 'torch' in sys.modules)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
@@ -195,10 +195,10 @@ def spoil(path, how):
         ("head only", "is truncated: it ends after 10 bytes"),
         ("one bit", "is damaged: .* SHA-256 .*--resume-previous"),
         ("longer", "is damaged"),
-        ("newer", "has format 99, and this Rookery reads formats up to 1: a newer version wrote it. Install"),
-        ("pickle", "is no checkpoint of Rookery: a pickle"),
-        ("torch", "is no checkpoint of Rookery: a zip file, as torch.save and Stable-Baselines3"),
-        ("text", "is no checkpoint of Rookery: it begins with b'hello'"),
+        ("newer", "has format 99, and this Ninelives reads formats up to 1: a newer version wrote it. Install"),
+        ("pickle", "is no checkpoint of Ninelives: a pickle"),
+        ("torch", "is no checkpoint of Ninelives: a zip file, as torch.save and Stable-Baselines3"),
+        ("text", "is no checkpoint of Ninelives: it begins with b'hello'"),
     ],
 )
 def test_each_kind_of_bad_file_has_its_own_words(how, words, kept):
@@ -260,7 +260,7 @@ def test_a_full_disk_leaves_the_older_ones(kept, monkeypatch):
 
 WRITER = """
 import sys, numpy
-from rookery.train.checkpoint import Checkpoints
+from ninelives.train.checkpoint import Checkpoints
 kept = Checkpoints(sys.argv[1])
 newest = kept.newest()
 step = 1 + (int(newest.stem.removeprefix("step-")) if newest else 0)

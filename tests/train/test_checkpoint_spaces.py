@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from rookery.errors import CheckpointError
-from rookery.train import container, spacetree
+from ninelives.errors import CheckpointError
+from ninelives.train import container, spacetree
 
 SPACES = [
     spaces.Box(0, 255, (4, 3), np.uint8),

@@ -8,14 +8,14 @@ import torch
 from gymnasium import spaces
 from lessons import Count, Locked, Odd
 
-from rookery import EnvSpec, Pool
-from rookery.testing import Fragile, When
-from rookery.train.collect import Collector
-from rookery.train.config import NetConfig
-from rookery.train.nets import Policy
-from rookery.train.parts import HalvesCollector, ReadyCollector
-from rookery.train.player import obs_normaliser
-from rookery.train.rollout import Rollout
+from ninelives import EnvSpec, Pool
+from ninelives.testing import Fragile, When
+from ninelives.train.collect import Collector
+from ninelives.train.config import NetConfig
+from ninelives.train.nets import Policy
+from ninelives.train.parts import HalvesCollector, ReadyCollector
+from ninelives.train.player import obs_normaliser
+from ninelives.train.rollout import Rollout
 
 SLOTS, STEPS = 4, 10
 

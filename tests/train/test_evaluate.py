@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from walks import Silent, Walk
 
-from rookery.errors import ConfigError, RookeryError
-from rookery.testing import Fragile, When
-from rookery.train.evaluate import evaluate
-from rookery.train.score import Played, Score, wilson
+from ninelives.errors import ConfigError, NinelivesError
+from ninelives.testing import Fragile, When
+from ninelives.train.evaluate import evaluate
+from ninelives.train.score import Played, Score, wilson
 
 
 class Fixed:
@@ -93,7 +93,7 @@ def test_an_episode_that_a_fault_ends_does_not_count_and_another_is_played():
 
 def test_a_slot_that_is_given_up_ends_the_evaluation():
     env = Fragile("raise_error", When("step", again=True, slots=(1,), generations=None), episode_steps=5)
-    with pytest.raises(RookeryError, match=r"slots \[1\] are quarantined and have 3 episodes left"):
+    with pytest.raises(NinelivesError, match=r"slots \[1\] are quarantined and have 3 episodes left"):
         evaluate(Fixed(1), env, episodes=6, n_envs=2, workers=2, max_restarts_per_slot=1, backoff_s=0.0)
 
 

@@ -1,4 +1,4 @@
-"""An exported policy needs no Rookery and plays as the policy does."""
+"""An exported policy needs no Ninelives and plays as the policy does."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import torch
 from gymnasium import spaces
 
 from missing import require_module
-from rookery.errors import CheckpointError, ConfigError, RookeryError
-from rookery.train import NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, export, ppo
-from rookery.train.checkpoint import Checkpoints
-from rookery.train.nets import Policy
-from rookery.train.normalise import ObsNormaliser
-from rookery.train.player import Player
+from ninelives.errors import CheckpointError, ConfigError, NinelivesError
+from ninelives.train import NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, export, ppo
+from ninelives.train.checkpoint import Checkpoints
+from ninelives.train.nets import Policy
+from ninelives.train.normalise import ObsNormaliser
+from ninelives.train.player import Player
 
 ROWS = 5
 VECTOR = spaces.Box(-np.inf, np.inf, (3,), np.float32)
@@ -35,7 +35,7 @@ PAIRS = {
     "memory": (VECTOR, spaces.Discrete(3), LSTM),
     "all at once": (MIXED, BOUNDED, LSTM),
 }
-IN_ONNX = tuple(PAIRS) if os.environ.get("ROOKERY_FULL") == "1" else ("all at once",)
+IN_ONNX = tuple(PAIRS) if os.environ.get("NINELIVES_FULL") == "1" else ("all at once",)
 """An export to ONNX takes seconds."""
 
 
@@ -108,7 +108,7 @@ def test_what_goes_in_and_out_is_told(tmp_path):
     assert about.shapes["state"] == (16,)
 
 
-def test_a_checkpoint_is_exported_and_needs_no_rookery(tmp_path):
+def test_a_checkpoint_is_exported_and_needs_no_ninelives(tmp_path):
     result = ppo(
         TrainConfig(
             env="CartPole-v1",
@@ -126,7 +126,7 @@ def test_a_checkpoint_is_exported_and_needs_no_rookery(tmp_path):
     code = (
         "import sys, torch\n"
         f"action, numbers = torch.jit.load({str(tmp_path / 'policy.pt')!r})(torch.linspace(-1, 1, 8).reshape(2, 4))\n"
-        "print(*action.tolist(), 'rookery' in sys.modules)"
+        "print(*action.tolist(), 'ninelives' in sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100).stdout
     player = result.policy
@@ -137,18 +137,18 @@ def test_a_checkpoint_is_exported_and_needs_no_rookery(tmp_path):
 
 def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
     (tmp_path / "x").write_text("hello")
-    with pytest.raises(CheckpointError, match="no checkpoint of Rookery"):
+    with pytest.raises(CheckpointError, match="no checkpoint of Ninelives"):
         export.to_torchscript(tmp_path / "x", tmp_path / "policy.pt")
 
 
 def test_a_missing_package_is_named_with_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxscript", None)
-    with pytest.raises(ConfigError, match=r"needs the package onnx\w*, .*pip install 'rookery\[onnx\]'"):
+    with pytest.raises(ConfigError, match=r"needs the package onnx\w*, .*pip install 'ninelives\[onnx\]'"):
         export.to_onnx(player_of(*PAIRS["discrete"]), tmp_path / "policy.onnx")
 
 
 def test_a_file_that_plays_otherwise_is_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.jit, "load", lambda path: lambda *given: (torch.zeros(64), torch.zeros(64, 3)))
-    with pytest.raises(RookeryError, match=r"policy\.pt was not kept: .* differs from the policy's by up to"):
+    with pytest.raises(NinelivesError, match=r"policy\.pt was not kept: .* differs from the policy's by up to"):
         export.to_torchscript(player_of(*PAIRS["discrete"]), tmp_path / "policy.pt")
     assert not list(tmp_path.iterdir())

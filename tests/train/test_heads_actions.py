@@ -8,8 +8,8 @@ import torch
 from gymnasium import spaces
 from torch.distributions import Bernoulli, Categorical, Normal
 
-from rookery.errors import ConfigError
-from rookery.train.heads import make_head
+from ninelives.errors import ConfigError
+from ninelives.train.heads import make_head
 
 ROWS = 7
 

@@ -12,12 +12,12 @@ import torch
 from gymnasium import spaces
 from lessons import Locked, Odd
 
-import rookery
-from rookery.errors import ConfigError
-from rookery.events import FaultSeen, PoolStarted, SlotHealed
-from rookery.testing import Fragile, When
-from rookery.train import Callback, NetConfig, NormaliseConfig, PoolConfig, PpoConfig, StopTraining, TrainConfig, ppo
-from rookery.train.facts import CheckpointWritten, Episode, Rollout
+import ninelives
+from ninelives.errors import ConfigError
+from ninelives.events import FaultSeen, PoolStarted, SlotHealed
+from ninelives.testing import Fragile, When
+from ninelives.train import Callback, NetConfig, NormaliseConfig, PoolConfig, PpoConfig, StopTraining, TrainConfig, ppo
+from ninelives.train.facts import CheckpointWritten, Episode, Rollout
 
 CONFIG = TrainConfig(
     env="CartPole-v1",
@@ -269,7 +269,7 @@ def test_a_run_goes_on_where_it_was_stopped_bit_for_bit(overlap, tmp_path):
 
 def test_the_result_acts():
     result = ppo(CONFIG)
-    with rookery.Pool("CartPole-v1", 4, workers=1) as pool:
+    with ninelives.Pool("CartPole-v1", 4, workers=1) as pool:
         batch = pool.reset(seed=1)
         for _ in range(5):
             batch = pool.step(result.policy.actions(batch.obs))
@@ -283,7 +283,7 @@ def test_a_callable_environment_can_be_kept_too(tmp_path):
 
 
 def test_an_environment_that_cannot_be_learned_leaves_nothing_running():
-    space = rookery.EnvSpec(Odd, {"observation_space": Locked.observation_space, "action_space": spaces.Text(3)})
+    space = ninelives.EnvSpec(Odd, {"observation_space": Locked.observation_space, "action_space": spaces.Text(3)})
     with pytest.raises(ConfigError, match="cannot be learned"):
         ppo(dataclasses.replace(CONFIG, env=space))
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from rookery.errors import ConfigError
-from rookery.train.config import NetConfig
-from rookery.train.encoders import Encoder, is_image, layout, stored_dtype
-from rookery.train.nets import Policy
+from ninelives.errors import ConfigError
+from ninelives.train.config import NetConfig
+from ninelives.train.encoders import Encoder, is_image, layout, stored_dtype
+from ninelives.train.nets import Policy
 
 VECTOR = spaces.Box(-1, 1, (4,), np.float32)
 PICTURE = spaces.Box(0, 255, (40, 44, 3), np.uint8)

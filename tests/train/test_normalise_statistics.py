@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery.train.config import NormaliseConfig
-from rookery.train.normalise import Moments, ObsNormaliser, RewardNormaliser
+from ninelives.train.config import NormaliseConfig
+from ninelives.train.normalise import Moments, ObsNormaliser, RewardNormaliser
 
 ROWS = np.random.default_rng(0).normal(5.0, 3.0, (200, 2))
 

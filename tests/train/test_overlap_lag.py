@@ -11,11 +11,11 @@ import torch
 from gymnasium import spaces
 from lessons import Catch
 
-from rookery.errors import PoolExhaustedError
-from rookery.testing import Fragile, When
-from rookery.train import Callback, NetConfig, PoolConfig, PpoConfig, TrainConfig, ppo
-from rookery.train.choices import Cycle, choose_overlap, choose_threads, operations
-from rookery.train.nets import Policy
+from ninelives.errors import PoolExhaustedError
+from ninelives.testing import Fragile, When
+from ninelives.train import Callback, NetConfig, PoolConfig, PpoConfig, TrainConfig, ppo
+from ninelives.train.choices import Cycle, choose_overlap, choose_threads, operations
+from ninelives.train.nets import Policy
 
 CONFIG = TrainConfig(
     env="CartPole-v1",
@@ -82,7 +82,7 @@ def test_an_error_in_the_collecting_thread_reaches_the_caller():
     pool = PoolConfig(workers=2, max_restarts=3)
     with pytest.raises(PoolExhaustedError):
         ppo(dataclasses.replace(CONFIG, env=env, timesteps=10_000, pool=pool))
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("rookery")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ninelives")]
 
 
 def test_an_error_in_a_callback_ends_the_thread_too():
@@ -93,7 +93,7 @@ def test_an_error_in_a_callback_ends_the_thread_too():
 
     with pytest.raises(RuntimeError, match="no more"):
         ppo(CONFIG, [Broken()])
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("rookery")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ninelives")]
 
 
 def test_auto_measures_where_it_may_pay_and_says_what_it_found():

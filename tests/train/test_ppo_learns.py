@@ -1,4 +1,4 @@
-"""It learns: each task needs one thing that must be right. ``ROOKERY_FULL=1`` adds seeds."""
+"""It learns: each task needs one thing that must be right. ``NINELIVES_FULL=1`` adds seeds."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 import torch
 from lessons import Aim, Catch, Endless, Recall
 
-from rookery import EnvSpec
-from rookery.train import NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, ppo
+from ninelives import EnvSpec
+from ninelives.train import NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, ppo
 
-SEEDS = range(5) if os.environ.get("ROOKERY_FULL") == "1" else range(1)
+SEEDS = range(5) if os.environ.get("NINELIVES_FULL") == "1" else range(1)
 
 CARTPOLE = TrainConfig(
     env="CartPole-v1",

@@ -9,13 +9,13 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from rookery.errors import RookeryError
-from rookery.train.advantage import Targets
-from rookery.train.config import NetConfig, PpoConfig, TrainConfig
-from rookery.train.learner import Learner
-from rookery.train.nets import Policy
-from rookery.train.ppo_update import Rows, clipped_loss, minibatches, ratios, shorten
-from rookery.train.rollout import Rollout
+from ninelives.errors import NinelivesError
+from ninelives.train.advantage import Targets
+from ninelives.train.config import NetConfig, PpoConfig, TrainConfig
+from ninelives.train.learner import Learner
+from ninelives.train.nets import Policy
+from ninelives.train.ppo_update import Rows, clipped_loss, minibatches, ratios, shorten
+from ninelives.train.rollout import Rollout
 
 OBS, ACTIONS = spaces.Box(-9, 9, (3,), np.float32), spaces.Discrete(4)
 STEPS, SLOTS = 8, 4
@@ -143,7 +143,7 @@ def test_a_loss_that_is_no_number_ends_the_run_in_words():
     learner = learner_of()
     rollout = filled(learner.policy)
     rollout.log_probs.fill_(float("nan"))
-    with pytest.raises(RookeryError, match=r"update 1 diverged.*lower ppo.learning_rate"):
+    with pytest.raises(NinelivesError, match=r"update 1 diverged.*lower ppo.learning_rate"):
         learner.learn(rollout, 0.0)
 
 

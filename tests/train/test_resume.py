@@ -8,8 +8,8 @@ import pytest
 import torch
 from plays import Tally
 
-from rookery.errors import CheckpointError, ConfigError
-from rookery.train import (
+from ninelives.errors import CheckpointError, ConfigError
+from ninelives.train import (
     Callback,
     NetConfig,
     NormaliseConfig,
@@ -20,7 +20,7 @@ from rookery.train import (
     ppo,
     resume,
 )
-from rookery.train.checkpoint import Checkpoints
+from ninelives.train.checkpoint import Checkpoints
 
 STEPS = 16 * 4 * 6
 SMALL = TrainConfig(

@@ -13,11 +13,11 @@ import sys
 import pytest
 import trainee
 
-from rookery.testing import leftovers
-from rookery.train import checkpoint, ppo
-from rookery.train.checkpoint import Checkpoints
+from ninelives.testing import leftovers
+from ninelives.train import checkpoint, ppo
+from ninelives.train.checkpoint import Checkpoints
 
-FULL = os.environ.get("ROOKERY_FULL") == "1"
+FULL = os.environ.get("NINELIVES_FULL") == "1"
 KILLS = 20 if FULL else 3
 GONE_S = 5.0
 ROLLOUT = 16 * 4

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from rookery.errors import ConfigError
-from rookery.train.marks import Marks
-from rookery.train.provenance import facts_of_start, git_facts
-from rookery.train.rundir import RunDir, starts_of
+from ninelives.errors import ConfigError
+from ninelives.train.marks import Marks
+from ninelives.train.provenance import facts_of_start, git_facts
+from ninelives.train.rundir import RunDir, starts_of
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_two_trainers_do_not_share_a_directory(old):
 
 
 def test_a_killed_trainer_leaves_no_lock_behind(old):
-    hold = "import sys, time; from rookery.train.rundir import RunDir\n"
+    hold = "import sys, time; from ninelives.train.rundir import RunDir\n"
     hold += "run = RunDir.open(sys.argv[1], resume=True); print('held', flush=True); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", hold, str(old)], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "held\n"
@@ -119,13 +119,13 @@ def test_a_killed_trainer_leaves_no_lock_behind(old):
 def test_every_start_is_kept(old):
     for number in range(2):
         with RunDir.open(old, resume=True) as run:
-            run.write_facts({"command": ["rookery", "train", str(number)]})
+            run.write_facts({"command": ["ninelives", "train", str(number)]})
     assert [start["command"][-1] for start in starts_of(old)] == ["0", "1"]
 
 
 def test_a_start_knows_versions_machine_and_command():
     facts = facts_of_start()
-    assert {"at", "rookery", "python", "numpy", "gymnasium", "platform", "cores"} <= set(facts)
+    assert {"at", "ninelives", "python", "numpy", "gymnasium", "platform", "cores"} <= set(facts)
     assert facts["command"] == sys.orig_argv
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery.errors import ConfigError
-from rookery.train.settings import as_tree, dump, from_file, from_flags, from_pairs, load, resolve
+from ninelives.errors import ConfigError
+from ninelives.train.settings import as_tree, dump, from_file, from_flags, from_pairs, load, resolve
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from rookery.train.weights import FlatWeights, Published
+from ninelives.train.weights import FlatWeights, Published
 
 
 def network(seed=0):

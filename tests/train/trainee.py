@@ -13,8 +13,8 @@ import signal
 import sys
 from pathlib import Path
 
-import rookery.train.checkpoint  # before os is armed
-from rookery.train import Callback, NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, ppo
+import ninelives.train.checkpoint  # before os is armed
+from ninelives.train import Callback, NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, ppo
 
 SECTIONS = {"ppo": PpoConfig, "net": NetConfig, "pool": PoolConfig, "normalise": NormaliseConfig}
 
@@ -42,7 +42,7 @@ def arm(call, number):
 
     def deadly(*args, **kwargs):
         nonlocal count
-        if sys._getframe(1).f_code.co_filename == rookery.train.checkpoint.__file__:
+        if sys._getframe(1).f_code.co_filename == ninelives.train.checkpoint.__file__:
             count += 1
             if count == number:
                 os.kill(os.getpid(), signal.SIGKILL)

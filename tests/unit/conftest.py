@@ -6,8 +6,8 @@ from exchange_twins import WORKER_OF, Exchange
 from hypothesis import settings
 
 # Times vary on a shared machine, so no deadline; no database, so that nothing is left beside the sources.
-settings.register_profile("rookery", deadline=None, database=None)
-settings.load_profile("rookery")
+settings.register_profile("ninelives", deadline=None, database=None)
+settings.load_profile("ninelives")
 
 
 @pytest.fixture

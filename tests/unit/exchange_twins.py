@@ -5,9 +5,9 @@ import threading
 import numpy as np
 
 from missing import require_module
-from rookery.transport.bell import Bell
-from rookery.transport.control import FROM_ASLEEP, GROUP_DONE, GROUP_SENT, TO_STOP, Control, control_layout
-from rookery.transport.exchange import PARENT_ROUNDS, WORKER_ROUNDS, Answerer, PyCaller
+from ninelives.transport.bell import Bell
+from ninelives.transport.control import FROM_ASLEEP, GROUP_DONE, GROUP_SENT, TO_STOP, Control, control_layout
+from ninelives.transport.exchange import PARENT_ROUNDS, WORKER_ROUNDS, Answerer, PyCaller
 
 SECOND = 1_000_000_000
 LONG = 60 * SECOND
@@ -19,7 +19,7 @@ WORKER_OF = (0, 0, 1, 1)
 
 def native_caller():
     """The native twin, where it is built."""
-    return require_module("rookery.transport._native").Caller
+    return require_module("ninelives.transport._native").Caller
 
 
 CALLERS = {"native": native_caller, "python": lambda: PyCaller}

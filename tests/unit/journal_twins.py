@@ -3,11 +3,11 @@
 import numpy as np
 from gymnasium import spaces
 
-from rookery.pool import notes
-from rookery.pool.journal import Journal
-from rookery.spec.arrays import Leaf, leaves, tree_of
-from rookery.spec.codec import ActionCodec
-from rookery.transport.control import Control, control_layout
+from ninelives.pool import notes
+from ninelives.pool.journal import Journal
+from ninelives.spec.arrays import Leaf, leaves, tree_of
+from ninelives.spec.codec import ActionCodec
+from ninelives.transport.control import Control, control_layout
 
 TWINS = ("native", "python")
 

@@ -8,18 +8,18 @@ from exchange_twins import CALLERS, Service
 from gymnasium import spaces
 
 from missing import require_module
-from rookery.spec.autoreset import Autoreset
-from rookery.spec.context import SlotContext
-from rookery.spec.data import DataSpec
-from rookery.spec.phase import Op, Status
-from rookery.transport.bell import Bell
-from rookery.transport.control import GROUP_ATTENTION, TO_STOP, Control, control_layout
-from rookery.transport.exchange import PARENT_ROUNDS
-from rookery.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
-from rookery.transport.segment import memory_file
-from rookery.worker.loop import make_loop
-from rookery.worker.slot import EnvSlot
-from rookery.worker.stamp import Stamp
+from ninelives.spec.autoreset import Autoreset
+from ninelives.spec.context import SlotContext
+from ninelives.spec.data import DataSpec
+from ninelives.spec.phase import Op, Status
+from ninelives.transport.bell import Bell
+from ninelives.transport.control import GROUP_ATTENTION, TO_STOP, Control, control_layout
+from ninelives.transport.exchange import PARENT_ROUNDS
+from ninelives.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
+from ninelives.transport.segment import memory_file
+from ninelives.worker.loop import make_loop
+from ninelives.worker.slot import EnvSlot
+from ninelives.worker.stamp import Stamp
 
 TWINS = ("native", "python")
 TICK = 50_000_000
@@ -114,15 +114,15 @@ class Worker:
 
     def _make_loop(self, twin, check, autoreset, heals):
         if twin == "native":
-            require_module("rookery.worker._native")
+            require_module("ninelives.worker._native")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("ROOKERY_NATIVE", "1" if twin == "native" else "0")
+            patch.setenv("NINELIVES_NATIVE", "1" if twin == "native" else "0")
             groups = {g: [self.seats[s] for s in slots] for g, slots in self.groups.items()}
             loop = make_loop(
                 self.control, 0, self.stamp, groups, self.data, self.arrays, check, autoreset, self.bell,
                 self.parent_bell, traces=heals,
             )  # fmt: skip
-        assert type(loop).__module__ == ("rookery.worker._native" if twin == "native" else "rookery.worker.loop")
+        assert type(loop).__module__ == ("ninelives.worker._native" if twin == "native" else "ninelives.worker.loop")
         return loop
 
     def __enter__(self):

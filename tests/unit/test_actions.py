@@ -7,13 +7,13 @@ from gymnasium.vector.utils import batch_space
 from hypothesis import given
 from space_strategies import SEEDS, assert_equal_values, nested_arrays, sample
 
-from rookery import UsageError
-from rookery.pool.actions import ActionWriter
-from rookery.spec.arrays import assemble, fields, tree_of
-from rookery.spec.layout import Layout
-from rookery.transport.control import Control, control_layout
-from rookery.transport.mailbox import TO_WORKER, Mailbox
-from rookery.transport.segment import memory_file
+from ninelives import UsageError
+from ninelives.pool.actions import ActionWriter
+from ninelives.spec.arrays import assemble, fields, tree_of
+from ninelives.spec.layout import Layout
+from ninelives.transport.control import Control, control_layout
+from ninelives.transport.mailbox import TO_WORKER, Mailbox
+from ninelives.transport.segment import memory_file
 
 SLOTS = 4
 

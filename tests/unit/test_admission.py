@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from rookery.supervise.admission import Admission
+from ninelives.supervise.admission import Admission
 
 WORKERS = range(5)
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from space_strategies import SEEDS, assert_equal_values, nested_anything, nested_arrays, sample
 
-from rookery.spec.arrays import BadValueError, assemble, checked_leaf, fields, leaves, split, tree_of
-from rookery.spec.layout import Layout
+from ninelives.spec.arrays import BadValueError, assemble, checked_leaf, fields, leaves, split, tree_of
+from ninelives.spec.layout import Layout
 
 ROWS = 3
 

@@ -7,8 +7,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rookery.worker import atari_loads
-from rookery.worker.atari_loads import QuickLoads, spare_loads
+from ninelives.worker import atari_loads
+from ninelives.worker.atari_loads import QuickLoads, spare_loads
 
 gymnasium.register_envs(ale_py)
 

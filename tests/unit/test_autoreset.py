@@ -1,8 +1,8 @@
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from rookery import ConfigError
-from rookery.spec.autoreset import Autoreset
+from ninelives import ConfigError
+from ninelives.spec.autoreset import Autoreset
 
 
 @pytest.mark.parametrize("mode", list(Autoreset))

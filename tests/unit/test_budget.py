@@ -3,7 +3,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery.supervise.budget import JITTER, Backoff, RestartBudget, Window
+from ninelives.supervise.budget import JITTER, Backoff, RestartBudget, Window
 
 TIMES = st.lists(st.floats(0, 50), max_size=30).map(sorted)
 

@@ -6,8 +6,8 @@ import gymnasium
 import pytest
 from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
-from rookery.spec.call import VERBS, CallRequest
-from rookery.worker.calls import answer
+from ninelives.spec.call import VERBS, CallRequest
+from ninelives.worker.calls import answer
 
 
 class Nest(gymnasium.Env):

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from rookery.cli.chaos import conclusion, facts
-from rookery.errors import ConfigError
-from rookery.events import FaultSeen, HealFailed, RestartScheduled, SlotHealed
-from rookery.pool.batch import Batch, Episodes
-from rookery.spec.arrays import tree_of
-from rookery.spec.infos import merge_infos
-from rookery.testing import Chaos, ChaosReport
-from rookery.testing.chaosreport import Percentiles, Witness
-from rookery.testing.murder import Mercy, plan_murders
-from rookery.testing.rows import first_unlike, rows_of
-from rookery.testing.twins import Comparison, Difference
+from ninelives.cli.chaos import conclusion, facts
+from ninelives.errors import ConfigError
+from ninelives.events import FaultSeen, HealFailed, RestartScheduled, SlotHealed
+from ninelives.pool.batch import Batch, Episodes
+from ninelives.spec.arrays import tree_of
+from ninelives.spec.infos import merge_infos
+from ninelives.testing import Chaos, ChaosReport
+from ninelives.testing.chaosreport import Percentiles, Witness
+from ninelives.testing.murder import Mercy, plan_murders
+from ninelives.testing.rows import first_unlike, rows_of
+from ninelives.testing.twins import Comparison, Difference
 
 BOX = spaces.Box(-np.inf, np.inf, (2, 2), np.float64)
 WANTED = {"kill": 200, "hang": 20, "segfault": 20}

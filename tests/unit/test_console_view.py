@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from watched_views import Time, about, in_lines, ready, workers_up
 
-from rookery.events import (
+from ninelives.events import (
     FaultSeen,
     KeeperLost,
     PhaseEntered,
@@ -19,9 +19,9 @@ from rookery.events import (
     WorkerExited,
     WorkerSpawned,
 )
-from rookery.view.board import Board
-from rookery.view.console import TELL_EVERY_S, ConsoleView, picture, status_line
-from rookery.view.surface import NEWS_A_SECOND
+from ninelives.view.board import Board
+from ninelives.view.console import TELL_EVERY_S, ConsoleView, picture, status_line
+from ninelives.view.surface import NEWS_A_SECOND
 
 
 def up(board, workers=2):

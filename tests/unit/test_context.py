@@ -1,7 +1,7 @@
 import pytest
 
-from rookery import UsageError, current_slot
-from rookery.spec.context import SlotContext, enter_slot
+from ninelives import UsageError, current_slot
+from ninelives.spec.context import SlotContext, enter_slot
 
 
 def test_an_environment_under_construction_knows_its_own_place(tmp_path):
@@ -14,5 +14,5 @@ def test_an_environment_under_construction_knows_its_own_place(tmp_path):
 
 
 def test_outside_a_worker_there_is_no_slot():
-    with pytest.raises(UsageError, match="only while a Rookery worker constructs an environment"):
+    with pytest.raises(UsageError, match="only while a Ninelives worker constructs an environment"):
         current_slot()

@@ -2,8 +2,8 @@ from gymnasium import spaces
 from hypothesis import given
 from space_strategies import nested_anything
 
-from rookery import Autoreset
-from rookery.spec.data import DataSpec
+from ninelives import Autoreset
+from ninelives.spec.data import DataSpec
 
 
 def names(data, prefix):

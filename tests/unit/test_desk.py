@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rookery.pool.desk import Desk, Life, Verdict
-from rookery.spec.phase import Op
+from ninelives.pool.desk import Desk, Life, Verdict
+from ninelives.spec.phase import Op
 
 BOTH = np.array([0, 1])
 

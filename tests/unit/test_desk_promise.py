@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from rookery.pool.desk import Desk, Life, Verdict
-from rookery.spec.phase import Op
+from ninelives.pool.desk import Desk, Life, Verdict
+from ninelives.spec.phase import Op
 
 GROUPS = {0: (0, 1), 1: (2,), 2: (3,)}
 WORKER_OF = {0: 0, 1: 0, 2: 1}

@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from rookery.cli.diagnosis import diagnose
-from rookery.cli.diagnosis.finding import Severity
-from rookery.events import (
+from ninelives.cli.diagnosis import diagnose
+from ninelives.cli.diagnosis.finding import Severity
+from ninelives.events import (
     EpisodeStarted,
     FaultSeen,
     KeeperLost,
@@ -19,7 +19,7 @@ from rookery.events import (
     WorkerReady,
     WorkerRecycled,
 )
-from rookery.view.words import bytes_in_words, seconds_in_words, slots_in_words
+from ninelives.view.words import bytes_in_words, seconds_in_words, slots_in_words
 
 STACK = 'Current thread 0x1 (most recent call first):\n  File "/me/game.py", line 13 in wait\n'
 MB = 1_000_000

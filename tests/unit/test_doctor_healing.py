@@ -2,9 +2,9 @@
 
 import pytest
 
-from rookery.cli.diagnosis import diagnose
-from rookery.cli.diagnosis.finding import Severity
-from rookery.events import (
+from ninelives.cli.diagnosis import diagnose
+from ninelives.cli.diagnosis.finding import Severity
+from ninelives.events import (
     FaultSeen,
     HealFailed,
     PoolClosed,
@@ -91,7 +91,7 @@ def test_a_replay_that_differs_points_to_chance_and_to_every_way_out():
     found = only(diverged(110.0, 2, 17))
     assert found.title == "slot 2 diverged at step 17: not deterministic"
     assert found.severity is Severity.PROBLEM
-    for cure in ("`rookery check ENV`", "`rookery chaos ENV`", "seed_episodes=True", "on_fault='cut'"):
+    for cure in ("`ninelives check ENV`", "`ninelives chaos ENV`", "seed_episodes=True", "on_fault='cut'"):
         assert cure in " ".join(found.advice)
 
 

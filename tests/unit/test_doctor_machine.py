@@ -4,9 +4,9 @@ import resource
 
 import pytest
 
-from rookery.cli import machine
-from rookery.cli.diagnosis.finding import Severity
-from rookery.cli.sheet import GOOD, Verdict, conclude, show
+from ninelives.cli import machine
+from ninelives.cli.diagnosis.finding import Severity
+from ninelives.cli.sheet import GOOD, Verdict, conclude, show
 
 GB = 10**9
 
@@ -39,9 +39,9 @@ def test_a_containers_memory_limit_is_told_and_little_memory_is_a_warning():
 
 
 def test_the_pure_python_path_is_a_warning_with_its_reason():
-    verdict = machine.judge_native(False, "switched off by ROOKERY_NATIVE=0")
+    verdict = machine.judge_native(False, "switched off by NINELIVES_NATIVE=0")
     assert verdict.severity is Severity.WARNING
-    assert "ROOKERY_NATIVE=0" in verdict.found
+    assert "NINELIVES_NATIVE=0" in verdict.found
 
 
 def test_without_the_native_path_only_python_stacks_will_be_seen():

@@ -2,9 +2,9 @@
 
 import pytest
 
-from rookery.cli.diagnosis.record import event_of, read_record
-from rookery.errors import ConfigError
-from rookery.events import FaultSeen, HealFailed, MetricsSampled, PoolClosed, SlotHealed, WorkerReady
+from ninelives.cli.diagnosis.record import event_of, read_record
+from ninelives.errors import ConfigError
+from ninelives.events import FaultSeen, HealFailed, MetricsSampled, PoolClosed, SlotHealed, WorkerReady
 
 READY = WorkerReady(worker=0, slots=(0, 1), generation=1, pid=7, rss_bytes=1000, seconds=0.1, ready=1, total=1)
 FAULT = FaultSeen(worker=0, slots=(0, 1), kind="hung", phase="step", summary="hung", last_action={"move": [1, 2]})

@@ -1,10 +1,10 @@
 """The doctor names the line that is to blame, not the machinery around it."""
 
-from rookery.cli.diagnosis.stacks import exception_line, guilty_line, raising_line
+from ninelives.cli.diagnosis.stacks import exception_line, guilty_line, raising_line
 
 OURS = """\
-  File "/opt/lib/rookery/worker/main.py", line 111 in serve
-  File "/opt/lib/rookery/supervise/child.py", line 78 in live
+  File "/opt/lib/ninelives/worker/main.py", line 111 in serve
+  File "/opt/lib/ninelives/supervise/child.py", line 78 in live
   File "<string>", line 1 in <module>
 """
 HUNG = f"""\
@@ -15,8 +15,8 @@ Current thread 0x00007f0b0808cb80 (most recent call first):
 {OURS}"""
 SYSTEM_ONLY = """\
 Native stack (innermost first):
-/opt/lib/rookery/worker/_native.cpython-311-x86_64-linux-gnu.so(+0x24f6)[0x7f0b020b94f6]
-/tmp/scratch/rookery-frames-_frames.cpython-311-x86_64-linux-gnu-k2x.so(+0x1149)[0x7f0b020b9149]
+/opt/lib/ninelives/worker/_native.cpython-311-x86_64-linux-gnu.so(+0x24f6)[0x7f0b020b94f6]
+/tmp/scratch/ninelives-frames-_frames.cpython-311-x86_64-linux-gnu-k2x.so(+0x1149)[0x7f0b020b9149]
 /usr/lib/libffi.so.8(ffi_call+0x23)[0x7f0b078ed503]
 /lib/x86_64-linux-gnu/libc.so.6(clock_nanosleep+0x23)[0x7f0b078ed503]
 /usr/lib/libpython3.11.so.1.0(PyObject_Vectorcall+0x33)[0x7f0b07b58ba3]
@@ -43,7 +43,7 @@ Current thread 0x00007f0b0808cb80 (most recent call first):
 def test_a_hang_inside_our_own_simulators_is_told_as_one_inside_an_installed_package():
     dump = f"""\
 Current thread 0x00007f0b0808cb80 (most recent call first):
-  File "/home/me/rookery/src/rookery/sims/libretro/game.py", line 90 in run
+  File "/home/me/ninelives/src/ninelives/sims/libretro/game.py", line 90 in run
   File "/home/me/mygame.py", line 8 in step
 {OURS}"""
     assert guilty_line(dump).endswith("game.py:90 in run, called from /home/me/mygame.py:8 in step")
@@ -81,7 +81,7 @@ def test_text_without_a_stack_blames_nobody():
 def test_an_exception_is_blamed_on_the_line_that_raised_it():
     traceback = """\
 Traceback (most recent call last):
-  File "/opt/lib/rookery/worker/slot.py", line 90, in step
+  File "/opt/lib/ninelives/worker/slot.py", line 90, in step
     result = self.env.step(action)
   File "/home/me/game.py", line 8, in step
     return self._move(action)

@@ -5,7 +5,7 @@ import types
 import gymnasium
 import pytest
 
-from rookery import ConfigError, EnvSpec
+from ninelives import ConfigError, EnvSpec
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_callable_is_called_with_its_keywords_once_per_environment():
 @pytest.fixture
 def module(monkeypatch):
     """A module that can be imported by name."""
-    home = types.ModuleType("rookery_test_home")
+    home = types.ModuleType("ninelives_test_home")
     monkeypatch.setitem(sys.modules, home.__name__, home)
     return home
 
@@ -76,8 +76,8 @@ def test_a_factory_is_found_by_its_path_also_inside_classes(module):
             return f"bird with {legs} legs"
 
     module.Nest = Nest
-    assert EnvSpec.of("rookery_test_home:Nest.make").load()() == "bird with 2 legs"
-    assert EnvSpec("rookery_test_home:Nest.make", kwargs={"legs": 1}).load()() == "bird with 1 legs"
+    assert EnvSpec.of("ninelives_test_home:Nest.make").load()() == "bird with 2 legs"
+    assert EnvSpec("ninelives_test_home:Nest.make", kwargs={"legs": 1}).load()() == "bird with 1 legs"
 
 
 def test_a_gymnasium_id_is_made_by_gymnasium_with_keywords():
@@ -88,25 +88,25 @@ def test_a_gymnasium_id_is_made_by_gymnasium_with_keywords():
 
 
 def test_the_module_before_an_id_is_imported_so_that_it_can_register(monkeypatch, tmp_path):
-    (tmp_path / "rookery_test_registers.py").write_text(
-        "import gymnasium\ngymnasium.register('RookeryTestNest-v0', 'gymnasium.envs.classic_control:CartPoleEnv')\n"
+    (tmp_path / "ninelives_test_registers.py").write_text(
+        "import gymnasium\ngymnasium.register('NinelivesTestNest-v0', 'gymnasium.envs.classic_control:CartPoleEnv')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    env = EnvSpec.of("rookery_test_registers:RookeryTestNest-v0").load()()
-    assert env.spec.id == "RookeryTestNest-v0"
+    env = EnvSpec.of("ninelives_test_registers:NinelivesTestNest-v0").load()()
+    assert env.spec.id == "NinelivesTestNest-v0"
     env.close()
-    del gymnasium.registry["RookeryTestNest-v0"], sys.modules["rookery_test_registers"]
+    del gymnasium.registry["NinelivesTestNest-v0"], sys.modules["ninelives_test_registers"]
 
 
 def test_named_modules_are_imported_first(monkeypatch, tmp_path):
-    (tmp_path / "rookery_test_first.py").write_text("")
+    (tmp_path / "ninelives_test_first.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    EnvSpec(object, modules=("rookery_test_first",)).load()
-    assert sys.modules.pop("rookery_test_first", None) is not None
+    EnvSpec(object, modules=("ninelives_test_first",)).load()
+    assert sys.modules.pop("ninelives_test_first", None) is not None
 
 
 def test_only_known_games_have_modules_to_preload():
-    assert "rookery.sims.env" in EnvSpec.of("rookery/Errand-v0").preload
+    assert "ninelives.sims.env" in EnvSpec.of("ninelives/Errand-v0").preload
     assert EnvSpec.of("ale_py:ALE/Pong-v5").preload == ("ale_py",)
     assert EnvSpec.of("CartPole-v1").preload == EnvSpec.of(dict).preload == ()
     assert EnvSpec.of("some_package:Game-v0").preload == (), "who knows what it starts when it is imported"

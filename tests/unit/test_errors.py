@@ -2,9 +2,9 @@ import pickle
 
 import pytest
 
-import rookery
-from rookery import errors
-from rookery.errors import Fault, PoolExhaustedError, error_for
+import ninelives
+from ninelives import errors
+from ninelives.errors import Fault, PoolExhaustedError, error_for
 
 FAULT = Fault(
     kind="hung",
@@ -68,25 +68,25 @@ def test_slots_are_told_as_ranges(slots, words):
 @pytest.mark.parametrize(
     ("kind", "error"),
     [
-        ("start", rookery.WorkerStartError),
-        ("crashed", rookery.WorkerCrashedError),
-        ("hung", rookery.WorkerHungError),
-        ("raised", rookery.EnvRaisedError),
-        ("bad_data", rookery.BadDataError),
+        ("start", ninelives.WorkerStartError),
+        ("crashed", ninelives.WorkerCrashedError),
+        ("hung", ninelives.WorkerHungError),
+        ("raised", ninelives.EnvRaisedError),
+        ("bad_data", ninelives.BadDataError),
     ],
 )
 def test_each_kind_of_fault_has_its_own_error_that_carries_all_facts(kind, error):
     fault = Fault(kind, "it broke", (0,), 0, 1, "step", culprit=0)
     raised = error_for(fault)
     assert type(raised) is error
-    assert isinstance(raised, rookery.WorkerError)
+    assert isinstance(raised, ninelives.WorkerError)
     assert raised.fault is fault
     assert str(raised) == fault.describe()
 
 
 def test_errors_survive_pickling_with_their_facts():
     raised = pickle.loads(pickle.dumps(error_for(FAULT)))
-    assert type(raised) is rookery.WorkerHungError
+    assert type(raised) is ninelives.WorkerHungError
     assert raised.fault == FAULT
     assert str(raised) == FAULT.describe()
 
@@ -101,7 +101,7 @@ def test_exhaustion_lists_the_last_fault_of_each_slot_and_survives_pickling():
     assert (again.reason, again.faults, str(again)) == (exhausted.reason, exhausted.faults, str(exhausted))
 
 
-def every_error(base=errors.RookeryError):
+def every_error(base=errors.NinelivesError):
     for error in base.__subclasses__():
         yield error
         yield from every_error(error)
@@ -109,14 +109,14 @@ def every_error(base=errors.RookeryError):
 
 def test_every_error_can_be_caught_as_one_and_stands_in_the_drawn_tree():
     for error in every_error():
-        assert issubclass(error, rookery.RookeryError)
+        assert issubclass(error, ninelives.NinelivesError)
         if error.__module__ == errors.__name__:
             assert f"  {error.__name__} " in errors.__doc__
 
 
 def test_what_you_did_and_what_broke_are_different_errors():
-    assert issubclass(rookery.ClosedError, rookery.UsageError)
-    assert not issubclass(rookery.ClosedError, rookery.WorkerError)
-    assert not issubclass(rookery.WorkerError, rookery.UsageError)
-    assert issubclass(rookery.ConfigError, ValueError)
-    assert issubclass(rookery.UsageError, RuntimeError)
+    assert issubclass(ninelives.ClosedError, ninelives.UsageError)
+    assert not issubclass(ninelives.ClosedError, ninelives.WorkerError)
+    assert not issubclass(ninelives.WorkerError, ninelives.UsageError)
+    assert issubclass(ninelives.ConfigError, ValueError)
+    assert issubclass(ninelives.UsageError, RuntimeError)

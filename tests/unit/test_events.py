@@ -5,11 +5,11 @@ import time
 import numpy as np
 import pytest
 
-from rookery import events
-from rookery.clock import SystemClock
-from rookery.events import Event
-from rookery.pool.eventlog import RECENT, EventLog, has_run
-from rookery.testing.fakes import RecordingSink
+from ninelives import events
+from ninelives.clock import SystemClock
+from ninelives.events import Event
+from ninelives.pool.eventlog import RECENT, EventLog, has_run
+from ninelives.testing.fakes import RecordingSink
 
 KINDS = sorted(
     (kind for kind in Event.__subclasses__() if kind.__module__ == events.__name__), key=lambda k: k.__name__

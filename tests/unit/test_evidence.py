@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from rookery.pool import evidence
-from rookery.pool.evidence import Scene
-from rookery.spec.phase import Phase
-from rookery.supervise.exits import Ending
+from ninelives.pool import evidence
+from ninelives.pool.evidence import Scene
+from ninelives.spec.phase import Phase
+from ninelives.supervise.exits import Ending
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "nest.py", line 3, in step\nValueError: no eggs\n'
 WORDS = {"summary": "ValueError: no eggs", "phase": "step", "traceback": TRACEBACK}

@@ -9,9 +9,9 @@ from exchange_twins import CALLERS, LONG, PATIENCE_S, SECOND, WORKER_OF, Exchang
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery.spec.phase import Attention
-from rookery.transport.control import FROM_ASLEEP, GROUP_ATTENTION, GROUP_DONE, GROUP_SENT
-from rookery.transport.exchange import PARENT_ROUNDS, WORKER_ROUNDS
+from ninelives.spec.phase import Attention
+from ninelives.transport.control import FROM_ASLEEP, GROUP_ATTENTION, GROUP_DONE, GROUP_SENT
+from ninelives.transport.exchange import PARENT_ROUNDS, WORKER_ROUNDS
 
 GROUPS = list(range(len(WORKER_OF)))
 FIRST_NUMBERS = [0, 7, 2**31 - 1, 2**32 - 2, 2**32 - 1]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from exchange_twins import LONG, Service
 
-from rookery.transport.control import GROUP_SENT
-from rookery.transport.exchange import WORKER_ROUNDS
+from ninelives.transport.control import GROUP_SENT
+from ninelives.transport.exchange import WORKER_ROUNDS
 
 ALREADY_SENT, NOT_SENT = -1, -2
 NEVER = 2**62

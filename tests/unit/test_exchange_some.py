@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from exchange_twins import LONG
 
-from rookery.transport.control import GROUP_SENT
+from ninelives.transport.control import GROUP_SENT
 
 NEVER = 2**62
 SLOTS = np.array([4, 5, 0, 1])

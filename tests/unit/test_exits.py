@@ -2,7 +2,7 @@ import signal
 
 import pytest
 
-from rookery.supervise.exits import NEAR_LIMIT, Ending
+from ninelives.supervise.exits import NEAR_LIMIT, Ending
 
 GB = 1 << 30
 CORE_DUMPED = 0x80

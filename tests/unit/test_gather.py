@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from rookery import Autoreset, Fault
-from rookery.native import native_module
-from rookery.pool.gather import Gatherer
-from rookery.spec.data import DataSpec
-from rookery.spec.phase import Attention
-from rookery.transport.control import Control, control_layout
-from rookery.transport.mailbox import TO_PARENT, Mailbox
-from rookery.transport.segment import memory_file
+from ninelives import Autoreset, Fault
+from ninelives.native import native_module
+from ninelives.pool.gather import Gatherer
+from ninelives.spec.data import DataSpec
+from ninelives.spec.phase import Attention
+from ninelives.transport.control import Control, control_layout
+from ninelives.transport.mailbox import TO_PARENT, Mailbox
+from ninelives.transport.segment import memory_file
 
 SLOTS = 3
 BOX = spaces.Box(-99, 99, (2,), np.float32)
@@ -246,7 +246,7 @@ def test_a_torn_row_becomes_zeros_and_its_neighbours_stay(slab):
 
 @pytest.mark.parametrize("twin", ["1", "0"])
 def test_some_rows_of_a_nested_observation_are_those_slots_and_may_be_kept(monkeypatch, slab_of, twin):
-    monkeypatch.setenv("ROOKERY_NATIVE", twin)
+    monkeypatch.setenv("NINELIVES_NATIVE", twin)
     nested = spaces.Dict(
         {"picture": spaces.Box(0, 9, (2, 2), np.uint8), "more": spaces.Tuple([spaces.Discrete(9), BOX])}
     )
@@ -285,7 +285,7 @@ GROUPS = np.array([[2], [0], [1]])
 
 def next_batch(slab, found, recipe=True):
     """What comes of ``found`` groups and attention; group 0 has slot 2, group 1 slot 0, group 2 slot 1."""
-    native = native_module("rookery.pool._native")
+    native = native_module("ninelives.pool._native")
     asked = []
 
     def recv_some(*question):

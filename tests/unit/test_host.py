@@ -3,8 +3,8 @@ import resource
 
 import pytest
 
-from rookery import ConfigError
-from rookery.supervise import host
+from ninelives import ConfigError
+from ninelives.supervise import host
 
 
 @pytest.fixture

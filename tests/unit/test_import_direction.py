@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import rookery
+import ninelives
 
-PACKAGE = Path(rookery.__file__).parent
+PACKAGE = Path(ninelives.__file__).parent
 
 FOUNDATION = {"errors", "events", "clock", "native"}
 SIDES = FOUNDATION | {"spec", "transport", "supervise"}
@@ -49,7 +49,7 @@ ALSO = {
     "testing.natural": {"sims"},
     "testing.strikes": {"sims"},
 }
-"""Modules that may see more than their room: verbs about emulators, and the checks ``rookery check`` is about."""
+"""Modules that may see more than their room: verbs about emulators, and the checks ``ninelives check`` is about."""
 
 
 def module_name(file: Path, root: Path) -> str:
@@ -60,7 +60,7 @@ def module_name(file: Path, root: Path) -> str:
 
 def imports_of(file: Path, root: Path) -> Iterator[tuple[int, str]]:
     """Every import of the package in a file, at any depth and also those for type checkers only, below the package."""
-    here = ["rookery", *file.relative_to(root).parts[:-1]]
+    here = ["ninelives", *file.relative_to(root).parts[:-1]]
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -71,8 +71,8 @@ def imports_of(file: Path, root: Path) -> Iterator[tuple[int, str]]:
         else:
             continue
         for name in names:
-            if name.startswith("rookery."):
-                yield node.lineno, name.removeprefix("rookery.")
+            if name.startswith("ninelives."):
+                yield node.lineno, name.removeprefix("ninelives.")
 
 
 def is_allowed(module: str, target: str) -> bool:
@@ -83,7 +83,7 @@ def is_allowed(module: str, target: str) -> bool:
 
 def upward_arrows(root: Path) -> list[str]:
     return [
-        f"{file.relative_to(root)}:{line} imports rookery.{target}"
+        f"{file.relative_to(root)}:{line} imports ninelives.{target}"
         for file in sorted(root.rglob("*.py"))
         if file != root / "__init__.py"
         for line, target in imports_of(file, root)
@@ -103,14 +103,14 @@ def test_every_room_has_a_rule():
 @pytest.mark.parametrize(
     ("file", "line"),
     [
-        ("pool/plain.py", "import rookery.worker.loop"),
-        ("pool/named.py", "from rookery import worker"),
-        ("pool/inner.py", "def late():\n    from rookery.worker.loop import PyLoop"),
+        ("pool/plain.py", "import ninelives.worker.loop"),
+        ("pool/named.py", "from ninelives import worker"),
+        ("pool/inner.py", "def late():\n    from ninelives.worker.loop import PyLoop"),
         ("spec/dots.py", "from ..pool import pool"),
-        ("worker/other.py", "from rookery.supervise.keeper import keep"),
-        ("transport/side.py", "from rookery.supervise import host"),
-        ("view/more.py", "from rookery.errors import Fault"),
-        ("cli/doctor.py", "from rookery.testing import zoo"),
+        ("worker/other.py", "from ninelives.supervise.keeper import keep"),
+        ("transport/side.py", "from ninelives.supervise import host"),
+        ("view/more.py", "from ninelives.errors import Fault"),
+        ("cli/doctor.py", "from ninelives.testing import zoo"),
     ],
 )
 def test_an_arrow_that_points_up_is_found_however_it_is_written(tmp_path: Path, file: str, line: str):
@@ -123,9 +123,9 @@ def test_an_arrow_that_points_up_is_found_however_it_is_written(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("file", "line"),
     [
-        ("cli/check.py", "from rookery.testing import zoo"),
-        ("worker/main.py", "from rookery.supervise.child import DUMP_SIGNAL"),
-        ("pool/log.py", "from rookery.view.jsonl import JsonlSink"),
+        ("cli/check.py", "from ninelives.testing import zoo"),
+        ("worker/main.py", "from ninelives.supervise.child import DUMP_SIGNAL"),
+        ("pool/log.py", "from ninelives.view.jsonl import JsonlSink"),
     ],
 )
 def test_the_exceptions_of_the_table_are_allowed(tmp_path: Path, file: str, line: str):
@@ -138,17 +138,17 @@ def test_the_exceptions_of_the_table_are_allowed(tmp_path: Path, file: str, line
 def test_the_package_itself_imports_its_rooms_for_type_checkers_only():
     body = ast.parse((PACKAGE / "__init__.py").read_text()).body
     at_run_time = [ast.unparse(node) for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
-    assert not [line for line in at_run_time if "rookery" in line]
+    assert not [line for line in at_run_time if "ninelives" in line]
 
 
 @pytest.mark.parametrize(
     ("statement", "unwanted"),
     [
-        ("import rookery", "torch numpy gymnasium stable_baselines3 cloudpickle multiprocessing"),
-        ("import rookery; rookery.WorkerError", "torch numpy gymnasium"),
-        ("import rookery; rookery.Pool", "torch stable_baselines3 rich tyro rookery.worker rookery.testing"),
-        ("import rookery.worker.main", "torch stable_baselines3 rich tyro rookery.pool"),
-        ("import rookery.supervise.keeper", "torch gymnasium rookery.pool rookery.worker"),
+        ("import ninelives", "torch numpy gymnasium stable_baselines3 cloudpickle multiprocessing"),
+        ("import ninelives; ninelives.WorkerError", "torch numpy gymnasium"),
+        ("import ninelives; ninelives.Pool", "torch stable_baselines3 rich tyro ninelives.worker ninelives.testing"),
+        ("import ninelives.worker.main", "torch stable_baselines3 rich tyro ninelives.pool"),
+        ("import ninelives.supervise.keeper", "torch gymnasium ninelives.pool ninelives.worker"),
     ],
 )
 def test_a_fresh_interpreter_loads_only_what_is_used(statement: str, unwanted: str):

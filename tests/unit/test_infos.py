@@ -4,7 +4,7 @@ from gymnasium.vector import VectorEnv
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery.spec.infos import merge_infos
+from ninelives.spec.infos import merge_infos
 
 SIZE = 4
 KINDS = [

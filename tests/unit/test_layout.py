@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery.spec.layout import CACHE_LINE, Field, Layout
+from ninelives.spec.layout import CACHE_LINE, Field, Layout
 
 DTYPES = st.sampled_from(["u1", "?", "<i4", "<f4", "<f8", "<i8"])
 SHAPES = st.lists(st.integers(0, 9), max_size=3).map(tuple)

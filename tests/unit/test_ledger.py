@@ -4,11 +4,11 @@ import dataclasses
 
 import pytest
 
-from rookery import PoolExhaustedError, PoolOptions
-from rookery.errors import Fault
-from rookery.events import FaultSeen, SlotQuarantined
-from rookery.pool.ledger import Ledger
-from rookery.testing.fakes import RecordingSink
+from ninelives import PoolExhaustedError, PoolOptions
+from ninelives.errors import Fault
+from ninelives.events import FaultSeen, SlotQuarantined
+from ninelives.pool.ledger import Ledger
+from ninelives.testing.fakes import RecordingSink
 
 CRASH = Fault("crashed", "killed by SIGSEGV", (0, 1), 0, 1, "step", culprit=0, seed=3, last_action=7, signal="SIGSEGV")
 

@@ -1,7 +1,7 @@
 import pytest
 
-from rookery import ConfigError
-from rookery.supervise.lockfile import LockFile
+from ninelives import ConfigError
+from ninelives.supervise.lockfile import LockFile
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_twins import ON, TWINS, Worker, scripted
 
-from rookery.worker.replay import flags_of
-from rookery.worker.trace import Trace
+from ninelives.worker.replay import flags_of
+from ninelives.worker.trace import Trace
 
 FINITE = st.floats(-1e6, 1e6, width=32)
 SPACES = {
@@ -24,7 +24,7 @@ SPACES = {
 
 @pytest.fixture
 def twin(request, monkeypatch):
-    monkeypatch.setenv("ROOKERY_NATIVE", "1" if request.param == "native" else "0")
+    monkeypatch.setenv("NINELIVES_NATIVE", "1" if request.param == "native" else "0")
     return request.param
 
 

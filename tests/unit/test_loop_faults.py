@@ -5,9 +5,9 @@ import pytest
 from gymnasium import spaces
 from loop_twins import FIRST, MODES, ON, OVER, SECOND, TWINS, Scripted, Worker, answer, obs, scripted
 
-from rookery.spec.autoreset import Autoreset
-from rookery.spec.phase import Attention, Phase, Status
-from rookery.transport.control import FROM_PHASE
+from ninelives.spec.autoreset import Autoreset
+from ninelives.spec.phase import Attention, Phase, Status
+from ninelives.transport.control import FROM_PHASE
 
 
 @pytest.fixture(params=TWINS)

@@ -10,9 +10,9 @@ from exchange_twins import LONG, PATIENCE_S
 from gymnasium import spaces
 from loop_twins import BOX, CUT, FIRST, MODES, ON, OVER, SECOND, TWINS, Worker, answer, obs, scripted
 
-from rookery.spec.autoreset import Autoreset
-from rookery.spec.call import CallRequest
-from rookery.spec.phase import Attention, Phase, Status
+from ninelives.spec.autoreset import Autoreset
+from ninelives.spec.call import CallRequest
+from ninelives.spec.phase import Attention, Phase, Status
 
 
 @pytest.fixture(params=TWINS)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_twins import BOX, MODES, TWINS, Worker, obs, scripted
 
-from rookery.spec.phase import Status
+from ninelives.spec.phase import Status
 
 PICTURE = np.arange(1600, dtype=np.uint8).reshape(40, 40)
 SPACES = {

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from rookery.spec.phase import Phase
-from rookery.supervise.machine import DUMP_GRACE_S, NS, Command, Deadlines, Reading, State, WorkerMachine
+from ninelives.spec.phase import Phase
+from ninelives.supervise.machine import DUMP_GRACE_S, NS, Command, Deadlines, Reading, State, WorkerMachine
 
 SECONDS = {phase: 1 + int(phase) for phase in Phase if phase is not Phase.IDLE}
 DEADLINES = Deadlines({phase: seconds * NS for phase, seconds in SECONDS.items()})

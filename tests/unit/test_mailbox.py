@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery import TransportError
-from rookery.transport.mailbox import TO_PARENT, TO_WORKER, WINDOW_BYTES, Mailbox
-from rookery.transport.segment import memory_file
+from ninelives import TransportError
+from ninelives.transport.mailbox import TO_PARENT, TO_WORKER, WINDOW_BYTES, Mailbox
+from ninelives.transport.segment import memory_file
 
 SLOTS = 3
 

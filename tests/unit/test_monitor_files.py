@@ -6,7 +6,7 @@ import gymnasium
 from stable_baselines3.common.monitor import Monitor, load_results
 
 from missing import require_module
-from rookery.view.monitor import MonitorFiles, last_time, read_episodes
+from ninelives.view.monitor import MonitorFiles, last_time, read_episodes
 
 
 class Lamp(gymnasium.Env):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from rookery.view.mosaic import Mosaic, half_blocks, layout, mosaic, picture_of
+from ninelives.view.mosaic import Mosaic, half_blocks, layout, mosaic, picture_of
 
 
 def image(*shape, value=7):

@@ -2,16 +2,16 @@
 
 import pytest
 
-from rookery import native
-from rookery.native import native_library, native_module, native_status
+from ninelives import native
+from ninelives.native import native_library, native_module, native_status
 
 
 def test_the_pure_python_path_can_be_chosen_and_says_why(monkeypatch):
-    monkeypatch.setenv("ROOKERY_NATIVE", "0")
+    monkeypatch.setenv("NINELIVES_NATIVE", "0")
     status = native_status()
     assert not status.active
-    assert "ROOKERY_NATIVE=0" in status.reason
-    assert native_module("rookery.worker._native") is None
+    assert "NINELIVES_NATIVE=0" in status.reason
+    assert native_module("ninelives.worker._native") is None
 
 
 @pytest.fixture
@@ -24,10 +24,10 @@ def looked_anew():
 @pytest.mark.parametrize("kind", ["MODULES", "LIBRARIES"])
 @pytest.mark.usefixtures("looked_anew")
 def test_native_code_is_used_as_a_whole_or_not_at_all(monkeypatch, kind):
-    monkeypatch.setattr(native, kind, (*getattr(native, kind), "rookery.sims._never_built"))
+    monkeypatch.setattr(native, kind, (*getattr(native, kind), "ninelives.sims._never_built"))
     status = native_status()
     assert not status.active
-    assert "rookery.sims._never_built" in status.reason
+    assert "ninelives.sims._never_built" in status.reason
     assert "compiler" in status.reason
-    assert native_module("rookery.worker._native") is None
-    assert native_library("rookery.sims.libretro._frames") is None
+    assert native_module("ninelives.worker._native") is None
+    assert native_library("ninelives.sims.libretro._frames") is None

@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from rookery import Autoreset, ConfigError, PoolOptions
+from ninelives import Autoreset, ConfigError, PoolOptions
 
 
 def refusal_of(**settings):

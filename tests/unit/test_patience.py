@@ -1,6 +1,6 @@
 """Nobody is given up for a time in which nobody could look."""
 
-from rookery.supervise.patience import LONGEST_LOOK_NS, Patience
+from ninelives.supervise.patience import LONGEST_LOOK_NS, Patience
 
 LIMIT, LOOK = 5_000_000_000, 10_000_000
 

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery.pool.metrics import percentile
-from rookery.transport.control import HISTOGRAM_BUCKETS
+from ninelives.pool.metrics import percentile
+from ninelives.transport.control import HISTOGRAM_BUCKETS
 
 STATED_ERROR = 0.25
 """The middle of half an octave is at most a quarter away from any value in it."""

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rookery import ConfigError
-from rookery.spec.plan import SYNC_COST_S, Probe, choose_workers, deal, make_plan
+from ninelives import ConfigError
+from ninelives.spec.plan import SYNC_COST_S, Probe, choose_workers, deal, make_plan
 
 COUNTS = st.integers(1, 40)
 

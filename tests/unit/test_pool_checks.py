@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery import ConfigError, PoolOptions, UsageError
-from rookery.pool.checks import checked_slots, seeds_for, whole_groups
-from rookery.pool.member import Member, deadlines_of
-from rookery.pool.recycling import LOG_LIMIT_BYTES, overdue, trim_log
-from rookery.spec.phase import Phase
-from rookery.supervise.budget import Backoff
-from rookery.supervise.machine import NS, WorkerMachine
+from ninelives import ConfigError, PoolOptions, UsageError
+from ninelives.pool.checks import checked_slots, seeds_for, whole_groups
+from ninelives.pool.member import Member, deadlines_of
+from ninelives.pool.recycling import LOG_LIMIT_BYTES, overdue, trim_log
+from ninelives.spec.phase import Phase
+from ninelives.supervise.budget import Backoff
+from ninelives.supervise.machine import NS, WorkerMachine
 
 ALL = np.arange(4)
 

@@ -6,10 +6,10 @@ import gymnasium
 import pytest
 from gymnasium import spaces
 
-from rookery.spec.phase import Phase, Stage
-from rookery.transport.control import FROM_GENERATION, FROM_LETTER, FROM_SLOT, FROM_STAGE, Control, control_layout
-from rookery.worker.probe import QUICK_BUILD_S, measure
-from rookery.worker.stamp import Stamp
+from ninelives.spec.phase import Phase, Stage
+from ninelives.transport.control import FROM_GENERATION, FROM_LETTER, FROM_SLOT, FROM_STAGE, Control, control_layout
+from ninelives.worker.probe import QUICK_BUILD_S, measure
+from ninelives.worker.stamp import Stamp
 
 
 class Short(gymnasium.Env):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rookery.view.curve import chart
-from rookery.view.plot import CURVE, FONT, HEIGHT, MARK, WIDTH, curve_image, png, ticks, write
+from ninelives.view.curve import chart
+from ninelives.view.plot import CURVE, FONT, HEIGHT, MARK, WIDTH, curve_image, png, ticks, write
 
 numbers = st.floats(-1e6, 1e6)
 points = st.lists(st.tuples(st.integers(0, 10**9).map(float), numbers), max_size=30).map(sorted)

@@ -6,18 +6,18 @@ import pytest
 from rich.console import Console
 from watched_views import Time, about, in_lines, workers_up
 
-from rookery.events import (
+from ninelives.events import (
     FaultSeen,
     HealFailed,
     RestartScheduled,
     SlotHealed,
     SlotQuarantined,
 )
-from rookery.view.curve import chart, sparkline
-from rookery.view.panel import picture, status_line
-from rookery.view.progress import TELL_EVERY_S, ProgressView
-from rookery.view.surface import NEWS_A_SECOND
-from rookery.view.trainboard import CURVE_POINTS, TrainBoard
+from ninelives.view.curve import chart, sparkline
+from ninelives.view.panel import picture, status_line
+from ninelives.view.progress import TELL_EVERY_S, ProgressView
+from ninelives.view.surface import NEWS_A_SECOND
+from ninelives.view.trainboard import CURVE_POINTS, TrainBoard
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_the_panel_shows_everything_at_a_glance():
     board.episode(99.0)
     board.update(99, {}, {"collector": 0.1, "learner": 0.9})
     text = drawn(board, ["slot 3: back"])
-    for part in ("rookery CartPole-v1", "99 of 1,000 steps", "1 steps/s", "│ ■■■■  4 running",
+    for part in ("ninelives CartPole-v1", "99 of 1,000 steps", "1 steps/s", "│ ■■■■  4 running",
                  "return 99.00, best 99.00", "idle: collector 10%", "0 faults", "slot 3: back", "▁", "█"):  # fmt: skip
         assert part in text
 

@@ -1,4 +1,4 @@
-"""What ``import rookery`` offers, and what the package ships beside its code."""
+"""What ``import ninelives`` offers, and what the package ships beside its code."""
 
 import ast
 import importlib
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import rookery
+import ninelives
 
-PACKAGE = Path(rookery.__file__).parent
+PACKAGE = Path(ninelives.__file__).parent
 PYPROJECT = PACKAGE.parent.parent / "pyproject.toml"
 
 
@@ -24,18 +24,18 @@ def names_for_type_checkers() -> dict[str, str]:
 
 
 def test_dir_shows_exactly_the_public_names():
-    assert dir(rookery) == sorted(rookery.__all__)
-    assert len(rookery.__all__) == len(set(rookery.__all__))
+    assert dir(ninelives) == sorted(ninelives.__all__)
+    assert len(ninelives.__all__) == len(set(ninelives.__all__))
 
 
-@pytest.mark.parametrize("name", rookery.__all__)
+@pytest.mark.parametrize("name", ninelives.__all__)
 def test_every_public_name_resolves(name: str):
-    assert getattr(rookery, name) is not None
+    assert getattr(ninelives, name) is not None
 
 
-@pytest.mark.parametrize("name", [n for n in rookery.__all__ if n != "__version__"])
+@pytest.mark.parametrize("name", [n for n in ninelives.__all__ if n != "__version__"])
 def test_every_public_name_has_a_docstring(name: str):
-    assert inspect.getdoc(getattr(rookery, name))
+    assert inspect.getdoc(getattr(ninelives, name))
 
 
 def test_the_list_of_names_is_written_out_so_that_type_checkers_see_the_exports():
@@ -43,29 +43,29 @@ def test_the_list_of_names_is_written_out_so_that_type_checkers_see_the_exports(
     lists = [
         node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
     ]
-    assert [isinstance(item, ast.Constant) for item in lists[0].elts] == [True] * len(rookery.__all__)
+    assert [isinstance(item, ast.Constant) for item in lists[0].elts] == [True] * len(ninelives.__all__)
 
 
 def test_type_checkers_and_the_interpreter_see_the_same_names_from_the_same_modules():
     seen = names_for_type_checkers()
-    assert set(seen) == set(rookery.__all__) - {"__version__"}
+    assert set(seen) == set(ninelives.__all__) - {"__version__"}
     for name, module in seen.items():
-        assert getattr(rookery, name) is getattr(importlib.import_module(module), name)
+        assert getattr(ninelives, name) is getattr(importlib.import_module(module), name)
 
 
 def test_an_unknown_name_is_an_attribute_error_that_names_it():
     with pytest.raises(AttributeError, match="no attribute 'Pol'"):
-        _ = rookery.Pol
+        _ = ninelives.Pol
 
 
 def test_the_version_is_the_same_everywhere():
     declared = tomllib.loads(PYPROJECT.read_text())["project"]["version"]
-    assert rookery.__version__ == declared == importlib.metadata.version("rookery")
+    assert ninelives.__version__ == declared == importlib.metadata.version("ninelives")
 
 
 def test_the_package_ships_its_type_marker_and_its_c_header():
     assert (PACKAGE / "py.typed").is_file()
-    shipped = tomllib.loads(PYPROJECT.read_text())["tool"]["setuptools"]["package-data"]["rookery"]
+    shipped = tomllib.loads(PYPROJECT.read_text())["tool"]["setuptools"]["package-data"]["ninelives"]
     assert "py.typed" in shipped
     for pattern in shipped:
         assert list(PACKAGE.glob(pattern)), f"package-data names {pattern}, which matches nothing"

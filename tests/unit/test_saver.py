@@ -1,6 +1,6 @@
 """How often snapshots are taken, from what they cost."""
 
-from rookery.worker.saver import GROWTH, SHARE, Saver, interval
+from ninelives.worker.saver import GROWTH, SHARE, Saver, interval
 
 EVERY = 20
 STEP_NS = 1_000_000

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery.spec.seeds import episode_seed
+from ninelives.spec.seeds import episode_seed
 
 SEEDS = st.integers(0, 2**63 - 1)
 

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from rookery import TransportError
-from rookery.transport.bell import Bell
-from rookery.transport.segment import Segment, memory_file
+from ninelives import TransportError
+from ninelives.transport.bell import Bell
+from ninelives.transport.segment import Segment, memory_file
 
 PATIENCE_S = 30.0
 
@@ -67,7 +67,7 @@ def test_an_impossible_size_is_told_in_words(fd):
 def test_processes_an_environment_forks_cannot_reach_the_segment(fd):
     segment = Segment.sized(fd, 4096)
     segment.keep_from_children()
-    assert "dc" in flags_of_mapping("memfd:rookery-test"), "dc is how the system says: do not copy on fork"
+    assert "dc" in flags_of_mapping("memfd:ninelives-test"), "dc is how the system says: do not copy on fork"
 
 
 def flags_of_mapping(name):

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-import rookery
-from rookery.pool import notes
-from rookery.sims import area, holes
-from rookery.sims.libretro import api
-from rookery.spec.autoreset import Autoreset
-from rookery.spec.phase import Attention, Op, Phase
-from rookery.transport import control
-from rookery.worker import digest, loop, replay
+import ninelives
+from ninelives.pool import notes
+from ninelives.sims import area, holes
+from ninelives.sims.libretro import api
+from ninelives.spec.autoreset import Autoreset
+from ninelives.spec.phase import Attention, Op, Phase
+from ninelives.transport import control
+from ninelives.worker import digest, loop, replay
 
-PACKAGE = Path(rookery.__file__).parent
+PACKAGE = Path(ninelives.__file__).parent
 SOURCES = [
     *(PACKAGE / "transport" / "bell.h", PACKAGE / "worker" / "_native.c", PACKAGE / "pool" / "_native.c"),
     *(PACKAGE / "sims" / "_native.c", PACKAGE / "sims" / "_holes.c", PACKAGE / "sims" / "libretro" / "_frames.c"),

@@ -11,7 +11,7 @@ from gymnasium.envs.classic_control import CartPoleEnv
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rookery.worker.snapshots import Snapshotter, why_not
+from ninelives.worker.snapshots import Snapshotter, why_not
 
 
 class SavedCartPole(CartPoleEnv):

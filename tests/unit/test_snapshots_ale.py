@@ -10,8 +10,8 @@ import pytest
 from gymnasium import wrappers
 
 from missing import MISSING
-from rookery.worker.snapshot_layers import Twister
-from rookery.worker.snapshots import Snapshotter, why_not
+from ninelives.worker.snapshot_layers import Twister
+from ninelives.worker.snapshots import Snapshotter, why_not
 
 gymnasium.register_envs(ale_py)
 

@@ -2,8 +2,8 @@
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from rookery.view.table import ProgressTable, read_table
-from rookery.view.tensorboard import TensorBoardFile
+from ninelives.view.table import ProgressTable, read_table
+from ninelives.view.tensorboard import TensorBoardFile
 
 
 def curve(directory, name):

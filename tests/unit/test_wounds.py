@@ -2,8 +2,8 @@
 
 import pytest
 
-from rookery.errors import Fault
-from rookery.pool.wounds import OUTSIDE_LIMIT, Wounds, verdict
+from ninelives.errors import Fault
+from ninelives.pool.wounds import OUTSIDE_LIMIT, Wounds, verdict
 
 PLACE = (4, 17)
 

@@ -2,7 +2,7 @@
 
 import io
 
-from rookery.events import WorkerReady, WorkerSpawned
+from ninelives.events import WorkerReady, WorkerSpawned
 
 
 class Time:

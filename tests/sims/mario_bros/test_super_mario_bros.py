@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import rookery
-from rookery.events import FaultSeen
-from rookery.sims.nes import NesPyEnv
+import ninelives
+from ninelives.events import FaultSeen
+from ninelives.sims.nes import NesPyEnv
 
 ACTIONS = ("noop", "right", "right+a", "right+b", "right+a+b", "a", "left")
 ENVS = 8
@@ -25,10 +25,10 @@ def test_an_id_is_a_gymnasium_environment(game):
 
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 def test_eight_at_once_are_built_and_play_the_same(method):
-    game = rookery.EnvSpec(
-        "rookery.sims.nes:NesPyEnv", {"game": "SuperMarioBros-v0", "actions": ACTIONS, "frame_skip": 4}
+    game = ninelives.EnvSpec(
+        "ninelives.sims.nes:NesPyEnv", {"game": "SuperMarioBros-v0", "actions": ACTIONS, "frame_skip": 4}
     )
-    with rookery.Pool(game, ENVS, workers=ENVS, start_method=method) as pool:
+    with ninelives.Pool(game, ENVS, workers=ENVS, start_method=method) as pool:
         pool.reset(seed=0)
         for action in (1, 2, 2, 4, 0, 3):
             batch = pool.step(np.full(ENVS, action))

@@ -1,0 +1,228 @@
+"""A pool seen as a Stable-Baselines3 ``VecEnv``.
+
+Owns the translation only: SB3's calls into the pool's, a same-step batch into SB3's four values, a batch of infos into
+one dictionary per environment. Supervision stays below. Importing this module imports SB3 and torch; no worker does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
+from operator import getitem
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ninelives.errors import ConfigError, EnvRaisedError, NinelivesError
+from ninelives.pool.batch import Batch
+from ninelives.pool.pool import Pool
+from ninelives.spec.arrays import assemble, tree_of
+from ninelives.spec.autoreset import Autoreset
+from ninelives.spec.call import CallRequest
+from ninelives.spec.env import EnvSpec
+
+try:
+    from stable_baselines3.common.vec_env import base_vec_env as sb3
+except ImportError as error:
+    raise ImportError("ninelives.adapters.sb3 needs Stable-Baselines3: pip install 'ninelives[sb3]'") from error
+
+Info = dict[str, Any]
+
+
+class VecEnv(sb3.VecEnv):
+    """N environments in worker processes that are allowed to die, behind SB3's ``VecEnv``.
+
+    It gives what ``SubprocVecEnv`` gives and, without a ``Monitor``, the ``info["episode"]`` that a Monitor would give.
+
+    SB3's learners mask no rows, so a fault is told in words they know. The row in which an episode was lost ends a
+    truncated one: ``done``, reward 0, ``info["TimeLimit.truncated"]``, and as ``info["terminal_observation"]`` the last
+    good one: bootstrapping from its value is the least wrong thing to do with a step nobody saw. ``info["fault"]`` says
+    what broke. Until the next episode has begun, usually one row later, rows have reward 0 and are not ``done``, their
+    actions go nowhere, and SB3 takes them for unrewarded steps. All these rows have ``info["valid"] = False``, so that
+    callbacks can tell. A quarantined slot has no other rows: use ``on_exhausted="raise"`` with ``evaluate_policy``,
+    which waits until every environment has finished an episode.
+
+    Args:
+        env: a Gymnasium id, ``"module:factory"``, a callable, or a ``ninelives.EnvSpec``.
+        n_envs: how many environments.
+        **settings: ``workers``, ``groups``, and every setting of ``ninelives.PoolOptions``. ``seed_episodes`` is False
+            here, as SB3 has it; True lets every episode be brought back after a crash, whatever generator it uses.
+
+    Attributes:
+        pool: the pool below; ``pool.metrics()``, ``pool.events`` and ``pool.worker_pids`` are there.
+    """
+
+    def __init__(self, env: EnvSpec | str | Callable[..., Any], n_envs: int, **settings: Any) -> None:
+        settings = {"autoreset": Autoreset.SAME_STEP, "seed_episodes": False, **settings}
+        _check(settings["autoreset"], settings.get("copy", True), settings.get("batch_size") or n_envs, n_envs)
+        self._look_at(Pool(env, n_envs, **settings))
+
+    @classmethod
+    def of(cls, pool: Pool) -> Self:
+        """A view on a same-step pool you made yourself. Closing the view closes the pool."""
+        _check(pool.options.autoreset, pool.options.copy, pool.batch_size, pool.num_envs)
+        view = cls.__new__(cls)
+        view._look_at(pool)
+        return view
+
+    def _look_at(self, pool: Pool) -> None:
+        self.pool, self._tree, self._started_s = pool, tree_of(pool.observation_space), time.monotonic()
+        self._obs: Any = None
+        self._mask: Any = None
+        super().__init__(pool.num_envs, pool.observation_space, pool.action_space)
+        # A method only Monitor has: asking by class would make every worker import SB3, and torch with it.
+        self._monitored = self.has_attr("get_episode_rewards")
+
+    def reset(self) -> sb3.VecEnvObs:
+        """Begin new episodes everywhere, with what ``seed`` and ``set_options`` have set for this one time."""
+        parts: dict[int, list[int]] = {}
+        for slot, options in zip(range(self.num_envs), self._options, strict=True):
+            parts.setdefault(id(options) if options else 0, []).append(slot)
+        if self._obs is None and len(parts) > 1:
+            self.pool.reset(seed=self._seeds)  # a pool begins with all of its slots together
+        batches = [self._reset_slots(slots) for slots in parts.values()]
+        order = np.argsort(np.concatenate([batch.slots for batch in batches]))
+        self._obs = self._leafwise(lambda *rows: np.concatenate(rows)[order], *(batch.obs for batch in batches))
+        self._valid = np.concatenate([batch.valid for batch in batches])[order]
+        self._in_episode, self._pids = np.zeros(self.num_envs, np.bool_), self.pool.worker_pids
+        self._reset_seeds()
+        self._reset_options()
+        return self._obs  # type: ignore[no-any-return]
+
+    def _reset_slots(self, slots: list[int]) -> Batch:
+        """Slots that share their options."""
+        seeds, options = [self._seeds[slot] for slot in slots], self._options[slots[0]] or None
+        batch = self.pool.reset(seed=seeds, options=options, slots=slots if len(slots) < self.num_envs else None)
+        infos = infos_by_row(batch.infos)
+        for row, slot in enumerate(slots):
+            self.reset_infos[slot] = infos.get(row, {})
+        return batch
+
+    def step_async(self, actions: npt.NDArray[Any]) -> None:
+        """Give every environment its action; returns at once."""
+        self.pool.send(actions)
+
+    def step_wait(self) -> sb3.VecEnvStepReturn:
+        """Observations, rewards, dones and infos of the step that ``step_async`` began."""
+        batch = self.pool.recv()
+        lost = ~batch.valid & (batch.truncated | self._in_episode)
+        dones = batch.terminated | batch.truncated | lost
+        by_row = infos_by_row(batch.infos)
+        infos = [by_row.get(row, {}) for row in range(self.num_envs)]
+        for row in np.flatnonzero(dones).tolist():
+            infos[row] = self._lost(row, infos[row]) if lost[row] else self._ended(row, infos[row])
+        for info, truncated in zip(infos, (dones & ~batch.terminated).tolist(), strict=True):
+            info["TimeLimit.truncated"] = truncated
+        for row in np.flatnonzero(~batch.valid).tolist():
+            infos[row]["valid"] = False
+        if len(batch.episodes) and not self._monitored:
+            self._tell_episodes(batch, infos)
+        self._obs, self._valid, self._in_episode = batch.obs, batch.valid, batch.valid & ~dones
+        self._pids = self.pool.worker_pids
+        return batch.obs, batch.reward.astype(np.float32), dones, infos
+
+    def _ended(self, row: int, info: Info) -> Info:
+        """The last step's own info; what is beside it belongs to the reset that followed in the same step."""
+        final = {**info.pop("final_info"), "terminal_observation": info.pop("final_obs")}
+        self.reset_infos[row] = info
+        return final
+
+    def _lost(self, row: int, info: Info) -> Info:
+        self.reset_infos[row] = {}
+        return {**info, "terminal_observation": self._leafwise(lambda rows: np.copy(rows[row]), self._obs)}
+
+    def _tell_episodes(self, batch: Batch, infos: list[Info]) -> None:
+        """As Monitor does, which counts the time from its own beginning."""
+        ended, now_s = batch.episodes, round(time.monotonic() - self._started_s, 6)
+        for slot, total, length in zip(ended.slots, ended.returns, ended.lengths, strict=True):
+            infos[slot].setdefault("episode", {"r": round(float(total), 6), "l": int(length), "t": now_s})
+
+    def _leafwise(self, change: Callable[..., Any], *obs: Any) -> Any:
+        """Apply ``change`` to each array of observations, keeping the structure of the space."""
+        return assemble(self._tree, lambda leaf: change(*(reduce(getitem, leaf.path, one) for one in obs)))
+
+    def has_attr(self, attr_name: str) -> bool:
+        """Whether all environments have it. The value stays where it is: it may be impossible to send."""
+        return all(self.pool.call("has_wrapper_attr", attr_name))
+
+    def get_attr(self, attr_name: str, indices: sb3.VecEnvIndices = None) -> list[Any]:
+        """Read an attribute, through wrappers."""
+        try:
+            return self._request("get", attr_name, indices=indices)
+        except EnvRaisedError as error:
+            if error.fault.summary.startswith("raised AttributeError"):
+                raise AttributeError(str(error)) from error
+            raise
+
+    def set_attr(self, attr_name: str, value: Any, indices: sb3.VecEnvIndices = None) -> None:
+        """Set an attribute where it is defined, else on the outermost wrapper. The successor of a worker lacks it."""
+        self._request("set", attr_name, value, indices=indices)
+
+    def env_method(self, method_name: str, *method_args: Any, indices: sb3.VecEnvIndices = None, **kwargs: Any) -> Any:
+        """Call a method of the environments, through wrappers."""
+        ask = partial(self._request, "call", method_name, *method_args, **kwargs)
+        return self._action_masks(ask, indices) if method_name == "action_masks" else ask(indices=indices)
+
+    def _action_masks(self, ask: Callable[..., list[Any]], indices: sb3.VecEnvIndices) -> list[Any]:
+        """Asked for before every action, so also of slots that have lost their episode: their action goes nowhere."""
+        try:
+            masks = ask(indices=indices)
+        except NinelivesError:
+            masks = [self._mask_of(slot, ask) for slot in self._get_indices(indices)]
+        self._mask = masks[0]
+        return masks
+
+    def _mask_of(self, slot: int, ask: Callable[..., list[Any]]) -> Any:
+        try:
+            return ask(indices=slot)[0]
+        except NinelivesError:
+            is_unharmed = self._valid[slot] and self._pids == self.pool.worker_pids
+            if is_unharmed or self._mask is None:
+                raise
+            return np.ones_like(self._mask)
+
+    def env_is_wrapped(self, wrapper_class: type, indices: sb3.VecEnvIndices = None) -> list[bool]:
+        """Whether environments are wrapped in this class."""
+        return self._request("is_wrapped", f"{wrapper_class.__module__}:{wrapper_class.__qualname__}", indices=indices)
+
+    def get_images(self) -> Sequence[npt.NDArray[Any] | None]:
+        """A frame of each environment; None from those that were not made with ``render_mode="rgb_array"``."""
+        return self._request("render", "")
+
+    def close(self) -> None:
+        """Close the pool, within its ``close_timeout_s``."""
+        self.pool.close()
+
+    def _request(
+        self, verb: str, name: str, /, *args: Any, indices: sb3.VecEnvIndices = None, **kwargs: Any
+    ) -> list[Any]:
+        slots = [range(self.num_envs)[index] for index in self._get_indices(indices)]
+        return list(self.pool.request(CallRequest(verb, name, args, kwargs), slots))
+
+
+def infos_by_row(infos: Mapping[str, Any]) -> dict[int, Info]:
+    """One dictionary per row out of Gymnasium's vector infos; rows with nothing to say are absent."""
+    rows: dict[int, Info] = {}
+    for key, column in infos.items():
+        if f"_{key}" in infos:  # else it is a mask itself
+            values = infos_by_row(column) if isinstance(column, dict) else _values(column)
+            for row in np.flatnonzero(infos[f"_{key}"]).tolist():
+                value = values.get(row, {}) if isinstance(values, dict) else values[row]
+                rows.setdefault(row, {})[key] = value.copy() if isinstance(value, np.ndarray) else value
+    return rows
+
+
+def _values(column: npt.NDArray[Any]) -> Any:
+    """Python's own numbers again where the environment gave these; other columns as they are."""
+    return column.tolist() if column.ndim == 1 and column.dtype in (bool, int, float) else column
+
+
+def _check(autoreset: Any, copy: bool, batch_size: int, n_envs: int) -> None:
+    if Autoreset.parse(autoreset) is not Autoreset.SAME_STEP:
+        raise ConfigError(f"autoreset={autoreset!r} does not fit SB3, which resets in the same step; use 'same_step'")
+    if not copy:
+        raise ConfigError("copy=False does not fit SB3, which keeps an observation while the next step is taken")
+    if batch_size != n_envs:
+        raise ConfigError(f"batch_size={batch_size} does not fit SB3, which steps all {n_envs} environments together")

@@ -1,0 +1,268 @@
+"""A pool seen as a ``gymnasium.vector.VectorEnv``.
+
+Owns the translation only: Gymnasium's arguments into the pool's, a ``Batch`` into Gymnasium's five values. Supervision
+stays below; of faults this view tells two things in the infos of a step, and only when there is something to tell:
+``infos["fault"]`` (what broke) and ``infos["valid"]`` (False where no true transition happened: mask these rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, Self
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from ninelives.errors import ConfigError, UsageError
+from ninelives.pool.batch import NO_EPISODES, Batch, Episodes
+from ninelives.pool.pool import Pool
+from ninelives.spec.arrays import assemble, leaves, split, tree_of
+from ninelives.spec.autoreset import Autoreset
+from ninelives.spec.call import CallRequest
+from ninelives.spec.env import EnvSpec
+from ninelives.spec.infos import add_info
+
+Flags = npt.NDArray[np.bool_]
+Step = tuple[Any, npt.NDArray[np.float64], Flags, Flags, dict[str, Any]]
+
+
+class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
+    """N environments in worker processes that are allowed to die, behind Gymnasium's vector interface.
+
+    Args:
+        env: a Gymnasium id, ``"module:factory"``, a callable, or a ``ninelives.EnvSpec``.
+        num_envs: how many environments.
+        workers: how many processes; None measures one environment and chooses.
+        groups: groups per worker.
+        copy: hand out observations that are safe to keep; False hands out views that the next step overwrites.
+        autoreset_mode: Gymnasium's ``AutoresetMode`` or its value; the pool's own setting ``autoreset`` works as well.
+        **settings: every other setting of ``ninelives.PoolOptions``; ``seed_episodes`` is False here, as in Gymnasium.
+
+    Attributes:
+        pool: the pool below; ``pool.metrics()``, ``pool.events`` and ``pool.worker_pids`` are there.
+        valid: False for rows of the last step that carry no true transition.
+        episodes: return, length and time of the episodes that ended in the last step, counted by the workers.
+    """
+
+    pool: Pool
+    valid: Flags
+    episodes: Episodes
+
+    def __init__(
+        self,
+        env: EnvSpec | str | Callable[..., Any],
+        num_envs: int,
+        *,
+        workers: int | None = None,
+        groups: int | None = None,
+        copy: bool = True,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        **settings: Any,
+    ) -> None:
+        _check_whole(settings.get("batch_size") or num_envs, num_envs)
+        settings = {"autoreset": autoreset_mode, "seed_episodes": False, **settings}
+        self._look_at(Pool(env, num_envs, workers=workers, groups=groups, copy=copy, **settings))
+
+    @classmethod
+    def of(cls, pool: Pool) -> Self:
+        """A view on a pool you made yourself. Closing the view closes the pool."""
+        _check_whole(pool.batch_size, pool.num_envs)
+        view = cls.__new__(cls)
+        view._look_at(pool)
+        return view
+
+    def _look_at(self, pool: Pool) -> None:
+        self.pool, self.num_envs = pool, pool.num_envs
+        self.spec, self.render_mode = pool.env_spec, pool.render_mode
+        autoreset = Autoreset.parse(pool.options.autoreset)
+        self.metadata = {**pool.metadata, "autoreset_mode": AutoresetMode(autoreset.gymnasium_value)}
+        self.single_observation_space, self.single_action_space = pool.observation_space, pool.action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.valid, self.episodes = np.ones(self.num_envs, np.bool_), NO_EPISODES
+        self._same_step = autoreset is Autoreset.SAME_STEP
+        # Actions that are no arrays go to the pool one by one; Gymnasium batches them leaf by leaf.
+        self._unbatch = any(leaf.dtype is None for leaf in leaves(tree_of(self.single_action_space)))
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin new episodes everywhere, or where ``options["reset_mask"]`` is True; the other rows stay as they are.
+
+        Args:
+            seed: one number (environment ``i`` gets ``seed + i``), one per environment, or None.
+            options: for every environment that is reset, without the mask; your dictionary is not changed.
+        """
+        if options is None or "reset_mask" not in options:
+            return self._answer(self.pool.reset(seed=seed, options=options))
+        mask = _checked_mask(options["reset_mask"], self.num_envs)
+        rest = {key: value for key, value in options.items() if key != "reset_mask"}
+        slots = np.flatnonzero(mask).tolist()
+        return self._answer(self._widen(self.pool.reset(seed=_seeds_where(mask, seed), options=rest, slots=slots)))
+
+    def step(self, actions: Any) -> Step:
+        """One action per environment, batched as ``action_space`` says."""
+        if self._unbatch:
+            actions = _rows(self.single_action_space, actions, self.num_envs)
+        batch = self.pool.step(actions)
+        obs, infos = self._answer(batch)
+        if self._same_step and "valid" in infos:
+            self._tell_last(batch)
+        return obs, batch.reward, batch.terminated, batch.truncated, infos
+
+    def render(self) -> tuple[Any, ...]:
+        """One frame per environment."""
+        return self.pool.request(CallRequest("render"))
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Call a method of every environment; an attribute that is no method is read."""
+        return self.pool.call(name, *args, **kwargs)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Read an attribute of every environment (as Gymnasium has it: one that can be called is called)."""
+        return self.pool.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute: a list or tuple has one value per environment, anything else is for all."""
+        each = values if isinstance(values, list | tuple) else [values] * self.num_envs
+        if len(each) != self.num_envs:
+            raise ValueError(f"{name!r} got {len(each)} values for {self.num_envs} environments; give one each")
+        self.pool.request([CallRequest("set", name, (value,)) for value in each])
+
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """Copies of the environments' random generators, one each."""
+        return self.get_attr("np_random")
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The environments' seeds, one each."""
+        return self.get_attr("np_random_seed")
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close the pool, within its ``close_timeout_s``; arguments that other vector environments know are ignored."""
+        self.pool.close()
+
+    def _answer(self, batch: Batch) -> tuple[Any, dict[str, Any]]:
+        self.valid, self.episodes = batch.valid, batch.episodes
+        if not batch.valid.all():
+            batch.infos["valid"], batch.infos["_valid"] = batch.valid.copy(), np.ones(len(batch), np.bool_)
+        return batch.obs, batch.infos
+
+    def _tell_last(self, batch: Batch) -> None:
+        """Learners read ``final_obs`` of every truncated row: for a cut episode it is the last observation known."""
+        cut = np.flatnonzero(batch.truncated & ~batch.valid).tolist()
+        last = _rows(self.single_observation_space, batch.obs, len(batch)) if cut else ()
+        for row in cut:
+            add_info(batch.infos, {"final_obs": deepcopy(last[row]), "final_info": {}}, row, len(batch))
+
+    def _widen(self, part: Batch) -> Batch:
+        """A batch of some slots as one of all: the other rows show what they showed last."""
+        everybody = self.pool.latest()
+        valid = self.valid.copy()
+        valid[part.slots] = part.valid
+        return replace(everybody, valid=valid, infos=_spread(part.infos, part.slots, self.num_envs))
+
+
+def make_vec(
+    env: EnvSpec | str | Callable[..., Any],
+    num_envs: int = 1,
+    *,
+    workers: int | None = None,
+    groups: int | None = None,
+    vector_kwargs: Mapping[str, Any] | None = None,
+    wrappers: Sequence[Callable[[Any], Any]] = (),
+    **kwargs: Any,
+) -> VectorEnv:
+    """``gymnasium.make_vec`` with supervised workers: its keywords with their meaning, but no ``vectorization_mode``.
+
+    Args:
+        env: a Gymnasium id, ``"module:factory"``, a callable, or a ``ninelives.EnvSpec``.
+        num_envs: how many environments.
+        workers: how many processes; None measures one environment and chooses.
+        groups: groups per worker.
+        vector_kwargs: everything else ``VectorEnv`` accepts: ``copy``, ``autoreset_mode``, ``on_fault``, time-outs, ...
+        wrappers: put around each environment in its worker, the first innermost.
+        **kwargs: for the environment itself (``gymnasium.make`` or the factory), as in ``gymnasium.make_vec``.
+    """
+    spec = EnvSpec.of(env)
+    spec = replace(spec, kwargs={**spec.kwargs, **kwargs})
+    if wrappers:
+        spec = EnvSpec(_wrapped(spec, tuple(wrappers)), modules=spec.modules)
+    return VectorEnv(spec, num_envs, workers=workers, groups=groups, **(vector_kwargs or {}))
+
+
+def _wrapped(spec: EnvSpec, wrappers: tuple[Callable[[Any], Any], ...]) -> Callable[[], Any]:
+    """A constructor that travels to the worker and puts wrappers around what it builds there."""
+
+    def build() -> Any:
+        env = spec.load()()
+        for wrapper in wrappers:
+            env = wrapper(env)
+        return env
+
+    build.__name__ = spec.label
+    return build
+
+
+def _rows(space: gymnasium.Space[Any], batched: Any, size: int) -> tuple[Any, ...]:
+    """One value per environment from a value that is batched leaf by leaf."""
+    tree = tree_of(space)
+    parts = {leaf.name: part for leaf, part in split(tree, batched)}
+    for name, part in parts.items():
+        if len(part) != size:
+            raise UsageError(f"{len(part)} actions in {name!r} for {size} environments; give one each")
+
+    def at(row: int) -> Any:
+        return assemble(tree, lambda leaf: parts[leaf.name][row])
+
+    return tuple(map(at, range(size)))
+
+
+def _spread(infos: Mapping[str, Any], slots: npt.NDArray[np.int64], size: int) -> dict[str, Any]:
+    """Infos over some slots as infos over all; the rows between are empty, as their masks say."""
+    wide: dict[str, Any] = {}
+    for key, value in infos.items():
+        if isinstance(value, dict):
+            wide[key] = _spread(value, slots, size)
+        else:
+            empty = None if value.dtype.hasobject and value.ndim == 1 else 0
+            wide[key] = np.full((size, *value.shape[1:]), empty, value.dtype)
+            wide[key][slots] = value
+    return wide
+
+
+def _checked_mask(mask: Any, size: int) -> Flags:
+    """Gymnasium's own conditions, its types of error."""
+    told = "options['reset_mask'] must be"
+    if not isinstance(mask, np.ndarray):
+        raise TypeError(f"{told} a numpy array, got {type(mask).__name__}")
+    if mask.shape != (size,):
+        raise ValueError(f"{told} of shape ({size},), one flag per environment, got {mask.shape}")
+    if mask.dtype != np.bool_:
+        raise TypeError(f"{told} of dtype bool, got {mask.dtype}")
+    if not mask.any():
+        raise ValueError(f"{told} True somewhere: nothing to reset in {mask}")
+    return mask
+
+
+def _seeds_where(mask: Flags, seed: Any) -> Any:
+    """Seeds come one per environment, also when only some of these are reset."""
+    if seed is None or isinstance(seed, int | np.integer):
+        return seed
+    if len(seed) != len(mask):
+        raise ConfigError(f"seed has {len(seed)} entries for {len(mask)} environments; give one number or one each")
+    return [one for one, wanted in zip(seed, mask, strict=True) if wanted]
+
+
+def _check_whole(batch_size: int, num_envs: int) -> None:
+    if batch_size != num_envs:
+        raise ConfigError(
+            f"batch_size={batch_size} is less than num_envs={num_envs}, and a VectorEnv always answers for all; "
+            "leave batch_size out, or use ninelives.Pool with send() and recv() for first-ready batches"
+        )

@@ -1,0 +1,101 @@
+"""``ninelives check ENV``: has an environment stepped in workers and says what it is fit for. Never builds it here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from ninelives.cli.diagnosis.finding import Severity
+from ninelives.cli.sheet import GOOD, Verdict, conclude, show
+from ninelives.cli.target import env_spec
+from ninelives.view.words import bytes_in_words
+
+if TYPE_CHECKING:
+    from ninelives.testing.conformance import EnvReport
+
+DEFAULT_START = "forkserver"
+
+
+@dataclass(frozen=True)
+class Check:
+    """Step an environment in isolation: determinism, buffers, pickling, speed, memory, fork safety, on_fault.
+
+    For example:
+    $ ninelives check CartPole-v1
+    $ ninelives check mygame:make --env-kwargs level=3 mode=hard --steps 1000
+    """
+
+    env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
+    """A Gymnasium id like CartPole-v1, or module:factory."""
+
+    env_kwargs: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")] = ()
+    """Keyword arguments of the environment; values are read as Python if they can be."""
+
+    rom: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
+    """Your own ROM, for a game that needs one."""
+
+    steps: int = 200
+    """Steps of each rollout; several are compared."""
+
+    seed: int = 0
+    """Seed of the environment and of the random actions."""
+
+    timeout_s: float = 60.0
+    """How long one construction or one rollout may take."""
+
+    def run(self) -> int:
+        """Examine and print; 1 if there is a problem."""
+        from ninelives.testing.conformance import check_env
+
+        spec = env_spec(self.env, self.env_kwargs, self.rom)
+        report = check_env(spec, steps=self.steps, seed=self.seed, timeout_s=self.timeout_s)
+        verdicts = list(judge(report))
+        for verdict in verdicts:
+            show(verdict)
+        fit = f"{report.env} is fit for a pool"
+        return conclude((verdict.severity for verdict in verdicts), fit, "mend these before a long run")
+
+
+def judge(report: EnvReport) -> Iterator[Verdict]:
+    """What the report means, one verdict a property."""
+    if report.deterministic:
+        yield Verdict("deterministic", GOOD, "the same seed and actions gave the same rows, also in other processes")
+    else:
+        advice = "seed every source of chance in reset(seed=...) if episodes shall be repeatable"
+        yield Verdict("deterministic", Severity.WARNING, f"no: differs at {report.first_difference}", advice)
+    buffer = "reused by the next step; the pool copies it in time" if report.reuses_buffer else "a new one each step"
+    yield Verdict("observation", GOOD, buffer)
+    yield from _judge_sending(report)
+    yield Verdict("speed", GOOD, f"{report.steps_per_s:,.0f} steps/s of one copy alone")
+    yield Verdict("memory", GOOD, f"{bytes_in_words(report.rss_bytes_per_copy)} for one more copy in a worker")
+    yield from _judge_starts(report)
+    for words in report.findings:
+        yield Verdict("contract", Severity.PROBLEM, words)
+    yield Verdict("on_fault", GOOD, report.on_fault)
+
+
+def _judge_sending(report: EnvReport) -> Iterator[Verdict]:
+    if report.picklable:
+        yield Verdict("picklable", GOOD, "its factory can be sent to any worker")
+    else:
+        yield Verdict("picklable", Severity.WARNING, "no", "define it at module level, or use start_method='fork'")
+    if report.isolated:
+        yield Verdict("isolated", GOOD, "two copies in one process do not disturb each other")
+    else:
+        advice = "give every slot its own worker: workers=num_envs"
+        yield Verdict("isolated", Severity.WARNING, "no: a second copy in the same process changes it", advice)
+
+
+def _judge_starts(report: EnvReport) -> Iterator[Verdict]:
+    for method, error in report.fork_safe.items():
+        if error is None:
+            yield Verdict(f"start: {method}", GOOD, "works")
+        else:
+            severity = Severity.PROBLEM if method == DEFAULT_START else Severity.WARNING
+            working = [repr(name) for name, other in report.fork_safe.items() if other is None]
+            found = f"does not work: {error.splitlines()[0]}"
+            yield Verdict(f"start: {method}", severity, found, f"use start_method={' or '.join(working)}")

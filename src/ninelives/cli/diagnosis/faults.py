@@ -1,0 +1,119 @@
+"""Faults of one cause become one finding: to which slots, in which phase, how often, where, and what it cost."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ninelives.cli.diagnosis import advice
+from ninelives.cli.diagnosis.finding import Finding, Severity
+from ninelives.cli.diagnosis.run import Run
+from ninelives.cli.diagnosis.stacks import exception_line, guilty_line, raising_line
+from ninelives.events import FaultSeen, SlotHealed
+from ninelives.view.words import plural, seconds_in_words, slots_in_words, times
+
+MANY_SLOTS = 6
+"""Beyond this many slots the counts of each are not worth a line."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What makes two faults the same story."""
+
+    kind: str
+    phase: str
+    during_start: bool
+    how: str
+    where: str
+
+
+def fault_findings(run: Run) -> list[Finding]:
+    """One finding per cause, the most frequent first."""
+    stories: dict[Cause, list[FaultSeen]] = {}
+    for fault in run.faults:
+        stories.setdefault(cause_of(fault), []).append(fault)
+    return [_finding(run, cause, faults) for cause, faults in sorted(stories.items(), key=lambda story: -len(story[1]))]
+
+
+def cause_of(fault: FaultSeen) -> Cause:
+    """The part of a fault that repeats: not the times, seeds and numbers in its text."""
+    code = "" if fault.exit_code is None else f"code {fault.exit_code}"
+    how = fault.signal or code or exception_line(fault.traceback)
+    where = raising_line(fault.traceback) if fault.traceback else guilty_line(fault.stderr_tail)
+    return Cause(fault.kind, fault.phase, fault.during_start, how, where)
+
+
+def guilty_slots(fault: FaultSeen) -> tuple[int, ...]:
+    """The slot that was being served, or all of the worker's if none was."""
+    return fault.slots if fault.culprit is None else (fault.culprit,)
+
+
+def _finding(run: Run, cause: Cause, faults: list[FaultSeen]) -> Finding:
+    guilty = {slot for fault in faults for slot in guilty_slots(fault)}
+    title = f"{slots_in_words(guilty)} {_did(cause, faults[-1], many=len(guilty) > 1)}, {times(len(faults))}"
+    details = [_when(run, faults), *_counts(faults), *_where(cause), *_replay(faults), *_cost(run, faults)]
+    cures = advice.for_cause(run, cause.kind, cause.where, faults)
+    return Finding(_severity(run, faults), title, tuple(details), tuple(cures))
+
+
+def _severity(run: Run, faults: list[FaultSeen]) -> Severity:
+    """A fault that cost nothing but time does not make a bad run."""
+    outcomes = run.outcomes_of(faults) if run.heals else []
+    healed = bool(outcomes) and all(isinstance(outcome, SlotHealed) for outcome in outcomes)
+    return Severity.WARNING if healed else Severity.PROBLEM
+
+
+def _did(cause: Cause, last: FaultSeen, many: bool) -> str:
+    if cause.kind == "hung":
+        return "did not answer requests" if cause.phase == "idle" else f"hung in {cause.phase}"
+    done = last.summary.splitlines()[0] if last.summary else "broke"
+    return f"{'were' if many else 'was'} {done}" if done.startswith("killed") else done
+
+
+def _when(run: Run, faults: list[FaultSeen]) -> str:
+    first, last = (seconds_in_words(run.since_begin(fault)) for fault in (faults[0], faults[-1]))
+    return f"{first} after the start" if len(faults) == 1 else f"first {first}, last {last} after the start"
+
+
+def _counts(faults: list[FaultSeen]) -> Iterable[str]:
+    counts = Counter(slot for fault in faults for slot in guilty_slots(fault))
+    if 1 < len(counts) <= MANY_SLOTS and len(faults) > 1:
+        yield ", ".join(f"slot {slot}: {times(count)}" for slot, count in sorted(counts.items()))
+
+
+def _where(cause: Cause) -> Iterable[str]:
+    if cause.where:
+        yield f"at {cause.where}"
+
+
+def _replay(faults: list[FaultSeen]) -> Iterable[str]:
+    fault, facts = faults[-1], []
+    if fault.seed is not None:
+        facts.append(f"seed {fault.seed}")
+    if fault.last_action is not None:
+        facts.append(f"action {fault.last_action}")
+    if facts:
+        yield f"{'the last time ' if len(faults) > 1 else ''}with {', '.join(facts)}"
+
+
+def _cost(run: Run, faults: list[FaultSeen]) -> Iterable[str]:
+    if not any(fault.during_start for fault in faults):
+        yield from _healed(run, faults) if run.heals else _lost(sum(len(fault.slots) for fault in faults))
+    pauses = [pause for fault in faults if (pause := run.back_after(fault)) is not None]
+    if pauses:
+        yield f"back after {seconds_in_words(statistics.median(pauses))}"
+
+
+def _healed(run: Run, faults: list[FaultSeen]) -> Iterable[str]:
+    outcomes = run.outcomes_of(faults)
+    healed = sum(isinstance(outcome, SlotHealed) for outcome in outcomes)
+    if healed:
+        yield f"{plural(healed, 'slot')} healed"
+    if len(outcomes) > healed:
+        yield from _lost(len(outcomes) - healed)
+
+
+def _lost(episodes: int) -> Iterable[str]:
+    yield f"{plural(episodes, 'episode')} lost"

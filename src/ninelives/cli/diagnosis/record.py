@@ -1,0 +1,114 @@
+"""Reads ``events.jsonl`` of a run directory back into events, whatever state the file is in.
+
+A killed run leaves half a last line, a newer version writes events and fields we do not know, a wrong path holds
+something else: the first two are counted and passed over, the last is refused in words.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ninelives import events
+from ninelives.errors import ConfigError
+from ninelives.events import Event
+
+EVENTS_FILE = "events.jsonl"
+TRAINERS_POOL = "pool"
+
+_KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in Event.__subclasses__()}
+_HINTS = {kind: typing.get_type_hints(kind, vars(events)) for kind in _KINDS.values()}
+
+
+@dataclass(frozen=True)
+class Record:
+    """What could be read, and what could not."""
+
+    events: tuple[Event, ...]
+    unreadable: int
+    cut_short: bool
+
+
+def read_record(run_dir: Path) -> Record:
+    """Read the events of a run.
+
+    Raises:
+        ConfigError: there is no run here, or the file is something else.
+    """
+    if not run_dir.exists():
+        raise ConfigError(f"RUN_DIR={str(run_dir)!r}: there is no such directory; `ninelives runs` lists runs")
+    path = _events_file(run_dir)
+    if not path.is_file():
+        raise ConfigError(
+            f"RUN_DIR={str(run_dir)!r} holds no {EVENTS_FILE}; give the run directory of `ninelives train`, or the "
+            f"one that a pool was told to write to: ninelives.Pool(..., run_dir={str(run_dir)!r})"
+        )
+    try:
+        with path.open("rb") as lines:
+            return _record(path, [line for line in lines if line.strip()])
+    except OSError as error:
+        raise ConfigError(f"{str(path)!r} cannot be read: {error.strerror}") from error
+
+
+def _events_file(run_dir: Path) -> Path:
+    """A run of the trainer has its pool's record in a directory of its own."""
+    if not run_dir.is_dir():
+        return run_dir
+    own = run_dir / EVENTS_FILE
+    return own if own.exists() else run_dir / TRAINERS_POOL / EVENTS_FILE
+
+
+def _record(path: Path, lines: list[bytes]) -> Record:
+    if not lines:
+        raise ConfigError(f"{str(path)!r} is empty: the run ended, or was looked at, before its first worker started")
+    read = [event_of(line) for line in lines]
+    known = tuple(event for event in read if event is not None)
+    if not known:
+        raise ConfigError(
+            f"{str(path)!r} is not a run's record: none of its {len(lines)} lines is an event of ninelives"
+        )
+    cut_short = read[-1] is None and not lines[-1].endswith(b"\n")
+    return Record(known, len(read) - len(known) - cut_short, cut_short)
+
+
+def event_of(line: bytes) -> Event | None:
+    """One line as an event; None if it is not one, or not one of this version's."""
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    name = fields.pop("event", None) if isinstance(fields, dict) else None
+    kind = _KINDS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        return None
+    hints = _HINTS[kind]
+    known = {key: value for key, value in fields.items() if key in hints}
+    if not all(_fits(value, hints[key]) for key, value in known.items()):
+        return None
+    values: dict[str, Any] = {key: None for key, hint in hints.items() if hint is Any}  # what is None is not written
+    values |= {key: tuple(value) if _is_tuple(hints[key]) else value for key, value in known.items()}
+    try:
+        return kind(**values)
+    except TypeError:
+        return None  # a field is missing
+
+
+def _is_tuple(hint: Any) -> bool:
+    return typing.get_origin(hint) is tuple
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether JSON gave what the event's annotation promises."""
+    if isinstance(hint, types.UnionType):
+        return any(_fits(value, option) for option in typing.get_args(hint))
+    if hint is Any:
+        return True
+    if _is_tuple(hint):
+        return isinstance(value, list) and all(_fits(entry, typing.get_args(hint)[0]) for entry in value)
+    if hint is float:
+        return isinstance(value, int | float)
+    return isinstance(value, typing.get_origin(hint) or hint)

@@ -1,0 +1,85 @@
+"""Which line is to blame: reads the stacks and tracebacks that broken workers leave behind.
+
+A dump (faulthandler's) lists the innermost frame first, a traceback last. Frames of Ninelives's own worker are never to
+blame; a library's frame is named together with the line of the environment that called it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+_DUMPED = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$', re.MULTILINE)
+_TRACED = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$', re.MULTILINE)
+_NATIVE = re.compile(r"^(?P<library>[^\s(]+)\((?P<symbol>[^)+]*)[^)]*\) ?\[0x", re.MULTILINE)
+_OUR_ROOMS = re.compile(r"[/\\]ninelives[/\\](worker|supervise)[/\\]")
+_INSTALLED = re.compile(r"[/\\](site-packages|dist-packages|ninelives[/\\]sims|lib[/\\]python3[^/\\]*)[/\\]|^<frozen ")
+_SYSTEM = re.compile(
+    r"^(libc|libpython|libpthread|libm|libffi|_ctypes|ld-linux|_native\.|ninelives-frames-|python|linux-vdso)"
+)
+CURRENT, NATIVE = "Current thread", "Native stack"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One line of Python."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} in {self.function}"
+
+
+def guilty_line(dump: str) -> str:
+    """Where a hung or crashed worker was, in words; empty if its dump does not tell."""
+    python, _, native = dump.partition(NATIVE)
+    _, current, stack = python.partition(CURRENT)
+    own = _before_ours(_frames(_DUMPED, stack if current else python))
+    library = _library(native)
+    words = _blame(own)
+    if library:
+        return f"{words}, inside {library}" if words else f"native code of {library}"
+    return words
+
+
+def raising_line(traceback: str) -> str:
+    """Where an exception was raised, in words; empty if the text is no traceback."""
+    return _blame(_before_ours(_frames(_TRACED, traceback)[::-1]))
+
+
+def exception_line(traceback: str) -> str:
+    """The last line of a traceback: type and message."""
+    lines = [line for line in traceback.splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""
+
+
+def _frames(pattern: re.Pattern[str], text: str) -> list[Frame]:
+    return [Frame(found["file"], int(found["line"]), found["function"].strip()) for found in pattern.finditer(text)]
+
+
+def _before_ours(frames: list[Frame]) -> list[Frame]:
+    """The environment's part of a stack, innermost first: everything above our own worker's first frame."""
+    for depth, frame in enumerate(frames):
+        if _OUR_ROOMS.search(frame.file):
+            return frames[:depth]
+    return frames
+
+
+def _blame(frames: list[Frame]) -> str:
+    if not frames:
+        return ""
+    innermost = frames[0]
+    own = next((frame for frame in frames if not _INSTALLED.search(frame.file)), innermost)
+    return str(own) if own == innermost else f"{innermost}, called from {own}"
+
+
+def _library(native: str) -> str:
+    """The innermost library that is neither the system's nor Python's nor ours."""
+    for found in _NATIVE.finditer(native):
+        name = os.path.basename(found["library"])
+        if not _SYSTEM.match(name):
+            return f"{name} ({found['symbol']})" if found["symbol"] else name
+    return ""

@@ -1,0 +1,282 @@
+"""``ninelives record GAME``: writes an input movie, from chance, from a script, from a file or from another movie."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from ninelives.cli.sheet import say
+from ninelives.cli.target import env_spec
+from ninelives.errors import ConfigError
+from ninelives.view.words import plural
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ninelives.cli.gameslot import GameFile, GameSlot
+    from ninelives.sims.movies import Movie
+
+RANDOM = "random"
+FRAME_SKIP = 4
+"""Of a mere ROM, which has no environment to say it."""
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Where a movie begins and what may be held: of the game's environment, or of a mere ROM."""
+
+    start: bytes | None
+    actions: tuple[str, ...]
+    frame_skip: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """Record an input movie: where a game began, what was held at every step, and a hash of what came of it.
+
+    For example:
+    $ ninelives record ninelives/Errand-v0 --out walk.movie --steps 300
+    $ ninelives record ninelives/Errand-v0 --out way.movie --keys right:20 down:3 a:1 noop:30
+    $ ninelives record game.gba --out demo.movie --state start.rook --actions actions.npy
+    """
+
+    game: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GAME|ROM")]
+    """A game's id like ninelives/Errand-v0, or a ROM's file."""
+
+    out: Path
+    """The movie to write."""
+
+    rom: Path | None = None
+    """Your own ROM, for games that need one."""
+
+    state: Path | None = None
+    """Where to begin; by default where the game's episodes begin, or a ROM at power-on."""
+
+    actions: Annotated[str, tyro.conf.arg(metavar="random|FILE")] = RANDOM
+    """Random actions, or a .npy file with the numbers of the game's actions, as a run's journal may give them."""
+
+    keys: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[ACTION:STEPS ...]")] = ()
+    """What to hold and for how many steps, instead of actions."""
+
+    inputs_of: Path | None = None
+    """Another movie whose inputs are played again, from where it began: a movie for another version of an emulator."""
+
+    steps: int = 1000
+    """How many random steps."""
+
+    seed: int = 0
+    """Of the random actions, and of the game's environment."""
+
+    frame_skip: int | None = None
+    """Frames of a step; by default what the other movie or the game's environment has, or 4."""
+
+    core: str | None = None
+    """The emulator's core by name or file; by default the best that is found."""
+
+    env_kwargs: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")] = ()
+    """Keyword arguments of the game's environment."""
+
+    def run(self) -> int:
+        """Record and say what was recorded."""
+        from ninelives.cli.gameslot import GameSlot, check_core, find_game
+
+        self._refuse()
+        game = find_game(self.game, self.rom)
+        check_core(self.core)
+        if self.env_kwargs and game.id is None:
+            raise ConfigError(f"--env-kwargs are for games with an environment, and {self.game!r} is a mere ROM")
+        old = self._old(game)
+        begin = self._beginning(game) if old is None else self._beginning_again(game, old)
+        with GameSlot(game, core=self.core, start=begin.start, frame_skip=begin.frame_skip, hashed=True) as slot:
+            if old is not None and self.state is None:
+                self._go_where_it_began(slot, old)
+            movie = _recorded(slot, self._pads(slot, begin) if old is None else iter(old.pads))
+        movie.write(self.out)
+        size = self.out.stat().st_size
+        say(f"{self.out}: {plural(movie.steps, 'step')} of {plural(movie.frame_skip, 'frame')}, {size:,} bytes")
+        return 0
+
+    def _refuse(self) -> None:
+        """What can be seen to be wrong before a worker is started."""
+        from ninelives.sims.movies import check_place
+        from ninelives.sims.state_files import read_snapshot
+
+        chosen = [self.actions != RANDOM, bool(self.keys), self.inputs_of is not None]
+        if sum(chosen) > 1:
+            raise ConfigError("--actions, --keys and --inputs-of: give one of them")
+        self._refuse_numbers()
+        if self.out.exists():
+            raise ConfigError(f"--out {self.out}: is there already; give another name")
+        check_place(self.out, "--out")
+        if self.state is not None:
+            read_snapshot(self.state)
+        if self.actions != RANDOM:
+            _read(Path(self.actions))
+
+    def _refuse_numbers(self) -> None:
+        from ninelives.sims.actions import pad_named
+        from ninelives.sims.movies import LONGEST_STEPS, MOST_FRAME_SKIP
+
+        if not 1 <= self.steps <= LONGEST_STEPS:
+            raise ConfigError(f"--steps {self.steps} must be at least 1 and at most {LONGEST_STEPS:,}")
+        if self.frame_skip is not None and not 1 <= self.frame_skip <= MOST_FRAME_SKIP:
+            raise ConfigError(f"--frame-skip {self.frame_skip} must be a whole number from 1 to {MOST_FRAME_SKIP}")
+        script = _script(self.keys)
+        for name in dict.fromkeys(name for name, _ in script):
+            pad_named(name)
+        if (steps := sum(steps for _, steps in script)) > LONGEST_STEPS:
+            raise ConfigError(f"--keys make {steps:,} steps; a movie has at most {LONGEST_STEPS:,}")
+
+    def _old(self, game: GameFile) -> Movie | None:
+        """The movie that is made again, of this ROM and with as many frames a step as are asked for.
+
+        Raises:
+            ConfigError: another number of frames is asked for than it has.
+            CheckpointError: it is damaged, or another ROM's.
+        """
+        from ninelives.cli.gameslot import check_movie_of, read_movie
+
+        if self.inputs_of is None:
+            return None
+        old = read_movie(self.inputs_of)
+        kwargs = env_spec(game.id, self.env_kwargs).kwargs if game.id is not None else {}
+        asked = self.frame_skip or kwargs.get("frame_skip", old.frame_skip)
+        if asked != old.frame_skip:
+            raise ConfigError(
+                f"--inputs-of {self.inputs_of} has {plural(old.frame_skip, 'frame')} a step, and {asked} are asked "
+                "for: its inputs mean something else there; leave the frame skip out"
+            )
+        check_movie_of(game, old, "give a movie of this ROM, or the ROM of that movie")
+        return old
+
+    def _beginning_again(self, game: GameFile, old: Movie) -> Beginning:
+        """Of a movie that is made again: only where it begins is asked, for all else is the old one's."""
+        if self.state is None:
+            return Beginning(None, (), old.frame_skip)
+        return dataclasses.replace(self._beginning(game), frame_skip=old.frame_skip)
+
+    def _go_where_it_began(self, slot: GameSlot, old: Movie) -> None:
+        """From power-on to the old movie's start, or, where this emulator cannot load that, as near as can be."""
+        from ninelives.sims.snapshot import Snapshot
+
+        whose = Snapshot.from_bytes(old.start).identity if old.start else None
+        if whose == slot.identity:
+            slot.begin_at(old.start, switched_on=old.switched_on)
+        elif not old.begins_at_power_on and whose is not None:
+            own = self._beginning(slot.game)
+            where = "at power-on" if own.start is None else "where the game's own episodes begin"
+            say(
+                f"{self.inputs_of} began at a state of {whose.core} {whose.version} ({whose.backend}), which means "
+                f"nothing to {slot.identity.core} {slot.identity.version} ({slot.identity.backend}): the new movie "
+                f"begins {where}; --state names another place"
+            )
+            if own.start is not None:
+                slot.begin_at(own.start)
+
+    def _beginning(self, game: GameFile) -> Beginning:
+        from ninelives.sims.actions import DIRECTIONS
+        from ninelives.sims.state_files import read_snapshot
+
+        if game.id is not None:
+            return self._beginning_of(game, game.id)
+        start = None
+        if self.state is not None:
+            start = dataclasses.replace(read_snapshot(self.state), wrapper={}, rng={}).to_bytes(compress=True)
+        return Beginning(start, DIRECTIONS, self.frame_skip or FRAME_SKIP)
+
+    def _beginning_of(self, game: GameFile, name: str) -> Beginning:
+        """What the game's own environment says after a reset, in a worker."""
+        from ninelives.pool.pool import Pool
+        from ninelives.sims.snapshot import Snapshot
+
+        files = {"rom": self.rom, "state": self.state}
+        asked: dict[str, Any] = {key: path and str(path.resolve()) for key, path in files.items()}
+        asked |= {"core": self.core, "frame_skip": self.frame_skip}
+        spec = env_spec(name, self.env_kwargs)
+        kwargs = {**{key: value for key, value in asked.items() if value is not None}, **spec.kwargs}
+        with Pool(dataclasses.replace(spec, kwargs=kwargs), 1, start_attempts=1) as pool:
+            pool.reset(seed=self.seed)
+            (state,) = pool.call("save_state")
+        snapshot = Snapshot.from_bytes(state)
+        settings: dict[str, Any] = snapshot.wrapper["settings"]
+        start = dataclasses.replace(snapshot, wrapper={}, rng={}).to_bytes(compress=True)
+        return Beginning(start, tuple(settings["actions"]), settings["frame_skip"])
+
+    def _pads(self, slot: GameSlot, begin: Beginning) -> Iterator[int]:
+        from ninelives.sims.actions import pad_named
+
+        if self.keys:
+            return _held([(pad_named(name, slot.buttons), steps) for name, steps in _script(self.keys)])
+        pads = [pad_named(name, slot.buttons) for name in begin.actions]
+        if self.actions == RANDOM:
+            return islice((pads[number] for number in _drawn(len(pads), self.seed)), self.steps)
+        return (pads[number] for number in _chosen(Path(self.actions), len(pads)))
+
+
+def _recorded(slot: GameSlot, pads: Iterator[int]) -> Movie:
+    from ninelives.sims.movies import Recorder
+
+    recorder = Recorder(slot.identity, slot.frame_skip, slot.game.name, slot.start, switched_on=slot.switched_on)
+    for pad in pads:
+        recorder.note(pad, slot.step(pad))
+    return recorder.movie()
+
+
+def _drawn(choices: int, seed: int) -> Iterator[int]:
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    while True:
+        yield int(rng.integers(choices))
+
+
+def _read(path: Path) -> npt.NDArray[Any]:
+    import numpy as np
+
+    from ninelives.sims.movies import LONGEST_STEPS
+
+    try:
+        numbers = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ConfigError(f"--actions {path}: no .npy file of numbers: {error}") from None
+    if not isinstance(numbers, np.ndarray) or numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise ConfigError(f"--actions {path}: must be one row of whole numbers, one a step")
+    if not 1 <= len(numbers) <= LONGEST_STEPS:
+        raise ConfigError(f"--actions {path}: has {len(numbers):,} steps; a movie has 1 to {LONGEST_STEPS:,}")
+    return numbers
+
+
+def _chosen(path: Path, choices: int) -> list[int]:
+    numbers = [int(number) for number in _read(path)]
+    for step, number in enumerate(numbers):
+        if not 0 <= number < choices:
+            raise ConfigError(f"--actions {path}: step {step} is {number}; the game's actions are 0 to {choices - 1}")
+    return numbers
+
+
+def _script(parts: Sequence[str]) -> list[tuple[str, int]]:
+    return [_part(text) for text in parts]
+
+
+def _part(text: str) -> tuple[str, int]:
+    from ninelives.sims.movies import LONGEST_STEPS
+
+    name, _, number = text.rpartition(":")
+    if not name or not (number.isascii() and number.isdecimal()):
+        raise ConfigError(f"--keys {text!r} is not ACTION:STEPS; for example: --keys right:60 right+a:5")
+    digits = number.lstrip("0")
+    steps = int(digits or "0") if len(digits) <= len(str(LONGEST_STEPS)) else LONGEST_STEPS + 1
+    if not 1 <= steps <= LONGEST_STEPS:
+        raise ConfigError(f"--keys {text[:80]!r} must be held for 1 to {LONGEST_STEPS:,} steps")
+    return name, steps
+
+
+def _held(runs: Sequence[tuple[int, int]]) -> Iterator[int]:
+    for pad, steps in runs:
+        yield from repeat(pad, steps)

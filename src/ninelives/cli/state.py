@@ -1,0 +1,275 @@
+"""``ninelives state save|info|convert``: makes, shows and converts state files. Native code runs in a worker only."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from ninelives.cli.sheet import say
+from ninelives.cli.target import env_spec
+from ninelives.errors import CheckpointError, ConfigError, EnvRaisedError
+from ninelives.spec.env import EnvSpec
+
+if TYPE_CHECKING:
+    from ninelives.sims.snapshot import Snapshot
+
+STUDIO = "ninelives.sims.studio:Studio"
+
+
+@dataclass(frozen=True)
+class Save:
+    """Save the moment at which a game's episodes begin, or that a boot script or a movie leads to.
+
+    For example:
+    $ ninelives state save ninelives/Errand-v0 --out errand.rook
+    $ ninelives state save game.gba --boot noop:120 start:4 noop:60 --out start.rook
+    $ ninelives state save game.gba --movie intro.movie --out start.rook
+    """
+
+    game: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GAME|ROM")]
+    """A game's id like ninelives/Errand-v0, module:factory, or a ROM's file."""
+
+    out: Path
+    """The file to write."""
+
+    boot: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[ACTION:FRAMES ...]")] = ()
+    """What to hold from power-on, and for how many frames; for a ROM."""
+
+    movie: Path | None = None
+    """An input movie to play before saving; for a ROM."""
+
+    core: str | None = None
+    """The emulator's core by name or file; by default the best that is found. For a ROM."""
+
+    env_kwargs: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")] = ()
+    """Keyword arguments of a game; values are read as Python if they can be."""
+
+    rom: Path | None = None
+    """Your own ROM, for a game by its id that needs one."""
+
+    overwrite: bool = False
+    """Replace a file that is there."""
+
+    def run(self) -> int:
+        """Save and say what was saved."""
+        from ninelives.sims.snapshot import Snapshot
+        from ninelives.sims.state_files import write_snapshot
+
+        _refuse_existing(self.out, self.overwrite)
+        whole = Snapshot.from_bytes(self._taken())
+        snapshot = dataclasses.replace(whole, wrapper={}, rng={})
+        write_snapshot(self.out, snapshot, overwrite=self.overwrite)
+        say(f"{self.out}: {_whose(snapshot)}, {self.out.stat().st_size:,} bytes")
+        return 0
+
+    def _taken(self) -> bytes:
+        if not os.path.isfile(self.game):
+            if self.boot or self.movie or self.core:
+                raise ConfigError(f"--boot, --movie and --core need a ROM's file, and there is no file {self.game!r}")
+            if _is_named_like_a_rom(self.game):
+                raise ConfigError(f"{self.game}: there is no such ROM file")
+            return _ask(env_spec(self.game, self.env_kwargs, self.rom), "save_state")
+        if self.env_kwargs or self.rom:
+            raise ConfigError(f"--env-kwargs and --rom are for games by their id, and {self.game!r} is a ROM's file")
+        if self.boot and self.movie:
+            raise ConfigError("--boot and --movie: give one of them")
+        if self.movie is None:
+            return _ask(_studio(Path(self.game), self.core), "boot", tuple(map(_part, self.boot)))
+        from ninelives.sims.movies import Movie
+
+        film = Movie.read(self.movie)
+        return _ask(_studio(Path(self.game), self.core, film.frame_skip), "play_movie", self.movie.read_bytes())
+
+
+@dataclass(frozen=True)
+class Info:
+    """Show whose state a file holds and whether it is whole; nothing in it is run.
+
+    For example:
+    $ ninelives state info start.rook
+    $ ninelives state info start.rook --rom game.gba
+    """
+
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    """A state file."""
+
+    rom: Path | None = None
+    """Check that the state belongs to this ROM."""
+
+    def run(self) -> int:
+        """Print the facts."""
+        from ninelives.sims.state_files import read_snapshot
+
+        size = len(_read(self.file))
+        snapshot = read_snapshot(self.file)
+        for name, value in facts(snapshot, size):
+            say(f"{name:<12}{value}")
+        if self.rom is not None:
+            _check_rom(snapshot, self.rom)
+            say(f"{'ROM':<12}{self.rom} is the one")
+        return 0
+
+
+@dataclass(frozen=True)
+class Convert:
+    """Turn a raw state of a core (RetroArch's .state, mGBA's .ss0) into a state file, or a state file into a raw one.
+
+    For example:
+    $ ninelives state convert game.ss0 --rom game.gba --out start.rook
+    $ ninelives state convert start.rook --out start.state
+    """
+
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    """The state to convert."""
+
+    out: Path
+    """The file to write."""
+
+    rom: Path | None = None
+    """The ROM; needed for a raw state."""
+
+    core: str | None = None
+    """The core that saved the raw state; by default the best that is found."""
+
+    overwrite: bool = False
+    """Replace a file that is there."""
+
+    def run(self) -> int:
+        """Convert in the direction that the file asks for."""
+        from ninelives.sims.snapshot import MAGIC
+
+        _refuse_existing(self.out, self.overwrite)
+        data = _read(self.file)
+        return self._to_raw() if data.startswith(MAGIC) else self._from_raw(data)
+
+    def _to_raw(self) -> int:
+        from ninelives.sims.state_files import read_snapshot, write_file
+
+        snapshot = read_snapshot(self.file)
+        if self.rom is not None:
+            _check_rom(snapshot, self.rom)
+        write_file(self.out, snapshot.machine.core, overwrite=self.overwrite)
+        lost = "; its cartridge's memory is not in it" if snapshot.machine.cartridge else ""
+        say(f"{self.out}: raw state for {snapshot.identity.core} {snapshot.identity.version}{lost}")
+        return 0
+
+    def _from_raw(self, data: bytes) -> int:
+        from ninelives.sims.raw_states import core_state
+        from ninelives.sims.snapshot import Snapshot
+        from ninelives.sims.state_files import write_snapshot
+
+        if self.rom is None:
+            raise ConfigError(f"{self.file} is a raw state, which says nothing of its game: give the ROM with --rom")
+        try:
+            raw = core_state(data)
+        except CheckpointError as error:
+            raise CheckpointError(f"{self.file}: {error}") from error
+        snapshot = Snapshot.from_bytes(_ask(_studio(self.rom, self.core), "adopt", raw))
+        write_snapshot(self.out, snapshot, overwrite=self.overwrite)
+        say(f"{self.out}: {_whose(snapshot)}; one frame after the raw state, for that has no picture")
+        return 0
+
+
+@dataclass(frozen=True)
+class State:
+    """Save, show and convert states of emulated games.
+
+    For example:
+    $ ninelives state save ninelives/Errand-v0 --out errand.rook
+    $ ninelives state info errand.rook
+    $ ninelives state convert game.ss0 --rom game.gba --out start.rook
+    """
+
+    verb: Annotated[
+        Annotated[Save, tyro.conf.subcommand("save")]
+        | Annotated[Info, tyro.conf.subcommand("info")]
+        | Annotated[Convert, tyro.conf.subcommand("convert")],
+        tyro.conf.arg(name=""),
+    ]
+
+    def run(self) -> int:
+        """Do what was asked."""
+        return self.verb.run()
+
+
+def facts(snapshot: Snapshot, file_bytes: int) -> Iterator[tuple[str, str]]:
+    """What a state file says of itself, line by line."""
+    identity, machine = snapshot.identity, snapshot.machine
+    yield "system", identity.system
+    yield "core", f"{identity.core} {identity.version} ({identity.backend})"
+    yield "ROM SHA-256", identity.rom_sha256
+    yield "picture", f"{machine.shape[1]} x {machine.shape[0]}, {machine.layout}"
+    yield "cartridge", f"{len(machine.cartridge):,} bytes" if machine.cartridge else "in the core's state, or none"
+    yield "state", f"{len(machine.core):,} bytes of the core, {file_bytes:,} in the file"
+    yield "environment", "saved with it" if snapshot.wrapper else "none: a moment to begin episodes at"
+    yield "checksum", "good"
+
+
+def _whose(snapshot: Snapshot) -> str:
+    identity = snapshot.identity
+    return f"{identity.system} state of {identity.core} {identity.version}, ROM {identity.rom_sha256[:16]}..."
+
+
+def _studio(rom: Path, core: str | None, frame_skip: int = 1) -> EnvSpec:
+    if not os.path.isfile(rom):
+        raise ConfigError(f"--rom {rom}: there is no such file, or it is out of reach")
+    return EnvSpec(STUDIO, {"rom": str(rom.resolve()), "core": core, "frame_skip": frame_skip})
+
+
+def _ask(spec: EnvSpec, method: str, *args: Any) -> bytes:
+    """What a method gives in a worker of its own, after a reset."""
+    from ninelives.pool.pool import Pool
+
+    with Pool(spec, 1, start_attempts=1) as pool:
+        pool.reset(seed=0)
+        try:
+            (answer,) = pool.call(method, *args)
+        except EnvRaisedError as error:
+            if "AttributeError" not in error.fault.summary:
+                raise
+            answer = None  # it has no such method
+    if not isinstance(answer, bytes):
+        raise ConfigError(f"{spec.label} is no emulated game of Ninelives: its {method}() gives no state")
+    return answer
+
+
+def _is_named_like_a_rom(name: str) -> bool:
+    from ninelives.sims.systems import SYSTEMS
+
+    return any(Path(name).suffix.lower() in system.suffixes for system in SYSTEMS.values())
+
+
+def _part(text: str) -> tuple[str, int]:
+    from ninelives.sims.actions import pad_named
+
+    name, _, frames = text.rpartition(":")
+    if not name or not frames.isdecimal() or not int(frames):
+        raise ConfigError(f"--boot {text!r} is not ACTION:FRAMES; for example: --boot noop:60 start:4")
+    pad_named(name, key="--boot")
+    return name, int(frames)
+
+
+def _check_rom(snapshot: Snapshot, rom: Path) -> None:
+    digest = hashlib.sha256(_read(rom)).hexdigest()
+    if digest != snapshot.identity.rom_sha256:
+        theirs = snapshot.identity.rom_sha256[:16]
+        raise CheckpointError(f"the state belongs to another ROM: SHA-256 {theirs}..., {rom} has {digest[:16]}...")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _refuse_existing(path: Path, overwrite: bool) -> None:
+    if os.path.exists(path) and not overwrite:
+        raise ConfigError(f"--out {path}: is there already; give another name, or --overwrite")

@@ -1,0 +1,157 @@
+"""``ninelives test RUN``: plays a saved policy and scores it, greedy and stochastic, with an honest interval."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from ninelives.cli.target import env_spec
+from ninelives.errors import ConfigError
+from ninelives.spec.env import EnvSpec
+
+if TYPE_CHECKING:
+    from ninelives.train.checkpoint import Checkpoint
+    from ninelives.train.score import Score
+
+
+@dataclass(frozen=True)
+class Test:
+    """Play a saved policy and score it: greedy and stochastic, success rate with its 95 % interval.
+
+    For example:
+    $ ninelives test runs/mine
+    $ ninelives test runs/mine --which best --episodes 20 --play greedy --video mine.gif
+    """
+
+    what: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN_OR_CHECKPOINT")]
+    """A run's directory or one checkpoint file."""
+
+    which: Literal["newest", "best"] = "newest"
+    """Of a run, which checkpoint."""
+
+    play: Literal["both", "greedy", "stochastic"] = "both"
+    """Take the likeliest action, or draw, or first one and then the other."""
+
+    episodes: int = 100
+    """Whole episodes to count, for each way to play."""
+
+    n_envs: int = 8
+    """Environments to play at once."""
+
+    success: Annotated[float | None, tyro.conf.arg(metavar="RETURN", help_behavior_hint="")] = None
+    """An episode with at least this return is a success; without it, info["success"] tells, if it does."""
+
+    seed: int = 1_000_000
+    """Of the episodes; not the one of training, so that the policy meets episodes it has not seen."""
+
+    env: Annotated[str | None, tyro.conf.arg(metavar="ENV", help_behavior_hint="")] = None
+    """Another environment than the one it was trained on."""
+
+    env_kwargs: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")] = ()
+    """Keyword arguments of the environment, over those of the run."""
+
+    video: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
+    """Film slot 0 as a .gif or .mp4; needs imageio."""
+
+    def run(self) -> int:
+        """Play and print."""
+        check_extras(self.video)
+        from ninelives.train.checkpoint import load
+
+        path = checkpoint_of(self.what, self.which)
+        checkpoint = load(path)
+        print(f"checkpoint: {path} (step {checkpoint.step:,})")
+        for greedy in {"both": (True, False), "greedy": (True,), "stochastic": (False,)}[self.play]:
+            score = self._score(checkpoint, greedy)
+            for line in lines_of(score):
+                print(line)
+        return 0
+
+    def _score(self, checkpoint: Checkpoint, greedy: bool) -> Score:
+        from ninelives.cli.film import Film
+        from ninelives.train.evaluate import evaluate
+        from ninelives.train.player import Player
+
+        film = Film(self.video) if self.video is not None and greedy == (self.play != "stochastic") else None
+        score = evaluate(
+            Player.of_state(checkpoint.state),
+            self.spec(checkpoint.config),
+            episodes=self.episodes,
+            n_envs=self.n_envs,
+            greedy=greedy,
+            seed=self.seed,
+            success=self.success,
+            seen=film,
+        )
+        if film is not None:
+            print(film.write())
+        return score
+
+    def spec(self, config: dict[str, Any]) -> EnvSpec:
+        """The environment of the run, with what was asked for over it."""
+        from ninelives.cli.film import is_gymnasium_id
+        from ninelives.train.config import TrainConfig
+        from ninelives.train.settings import from_tree, resolve
+
+        trained = resolve(TrainConfig, from_tree(TrainConfig, config, "checkpoint")).env_spec
+        asked = env_spec(self.env or str(trained.env), self.env_kwargs)
+        kwargs = {**(trained.kwargs if self.env is None else {}), **asked.kwargs}
+        if self.video is not None and is_gymnasium_id(asked):
+            kwargs.setdefault("render_mode", "rgb_array")
+        return EnvSpec(asked.env, kwargs, trained.modules)
+
+
+def check_extras(video: Path | None) -> None:
+    """Refuse early what is not installed.
+
+    Raises:
+        ConfigError: says what to install.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise ConfigError("playing a policy needs torch: pip install 'ninelives[train]'")
+    if video is None:
+        return
+    if video.suffix not in (".gif", ".mp4"):
+        raise ConfigError(f"--video {video}: allowed are .gif and .mp4")
+    if importlib.util.find_spec("imageio") is None:
+        raise ConfigError(f"--video {video} needs imageio: pip install 'ninelives[video]'")
+    if video.suffix == ".mp4" and importlib.util.find_spec("imageio_ffmpeg") is None:
+        raise ConfigError(f"--video {video} needs imageio-ffmpeg: pip install 'ninelives[video]', or name a .gif")
+    if video.exists():
+        raise ConfigError(f"--video {video} exists already; name another file")
+
+
+def checkpoint_of(what: Path, which: str) -> Path:
+    """The checkpoint file that is meant.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if what.is_file():
+        return what
+    from ninelives.train.checkpoint import Checkpoints
+
+    checkpoints = Checkpoints(what / "checkpoints")
+    found = checkpoints.best() if which == "best" else checkpoints.newest()
+    if found is None:
+        raise ConfigError(f"{what} is neither a checkpoint nor a run with a {which} checkpoint in {what}/checkpoints")
+    return found
+
+
+def lines_of(score: Score) -> Iterator[str]:
+    """A score in words."""
+    way = "greedy" if score.greedy else "stochastic"
+    low, high = score.quantile(0.05), score.quantile(0.95)
+    yield (
+        f"{way}: return {score.mean:,.2f} +- {score.std:,.2f}, median {score.median:,.2f}, 90 % within {low:,.2f} to "
+        f"{high:,.2f}, length {score.mean_length:,.1f}, {len(score.episodes)} episodes"
+    )
+    if score.success_rate is not None:
+        yield f"{way}: success {score.success_rate}"
+    if score.cut:
+        yield f"{way}: {score.cut} episodes were lost to faults and played again"

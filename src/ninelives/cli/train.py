@@ -1,0 +1,160 @@
+"""``ninelives train ENV``: trains PPO on many copies of an environment, and shows and keeps how it went."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from ninelives.cli.flags import flags_of
+from ninelives.cli.target import env_spec
+from ninelives.errors import ConfigError
+from ninelives.spec.env import EnvSpec
+from ninelives.train.config import TrainConfig
+
+if TYPE_CHECKING:
+    from ninelives.train.facts import Result
+    from ninelives.train.settings import Setting
+
+INTERRUPTED = 130
+"""What shells expect of a program ended by Ctrl-C."""
+
+Given: Any = flags_of(TrainConfig, without=("env",))
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train PPO on many copies of an environment; a broken one is brought back and nothing is lost.
+
+    Flags win over --set, --set over the --config file, the file over the defaults. A file has the shape of the flags:
+    --ppo.learning-rate 3e-4 is ppo: {learning_rate: 3e-4}. Without --run-dir a new runs/ENV-DATE-TIME is made.
+
+    For example:
+    $ ninelives train CartPole-v1 --timesteps 100_000
+    $ ninelives train ninelives/Errand-v0 --n-envs auto --visualize
+    $ ninelives train --config run.yaml --set ppo.epochs=8 --run-dir runs/mine
+    $ ninelives train --run-dir runs/mine --resume
+    """
+
+    env: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[ENV]", help_behavior_hint="")] = None
+    """A Gymnasium id like CartPole-v1, or module:factory; may be in the --config file instead."""
+
+    given: Annotated[Given, tyro.conf.arg(name="")] = field(default_factory=dict)
+
+    config: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
+    """A YAML file of the same shape as the flags."""
+
+    set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE")] = ()
+    """Any setting by its name in the file, like ppo.learning_rate=3e-4."""
+
+    def run(self) -> int:
+        """Train and print what came out."""
+        if importlib.util.find_spec("torch") is None:
+            raise ConfigError("training needs torch: pip install 'ninelives[train]'")
+        from ninelives.cli.reports import check_extras
+
+        config = placed(with_model_file(self.settings()))
+        check_extras(config)
+        result = train(sized(config))
+        for line in summary(result):
+            print(line)
+        return INTERRUPTED if result.stopped else 0
+
+    def settings(self) -> TrainConfig:
+        """The configuration that was asked for.
+
+        Raises:
+            ConfigError: unknown names, wrong types, impossible combinations; by file and line.
+        """
+        from ninelives.train.settings import Setting, from_file, from_flags, from_pairs, resolve
+
+        given = dict(self.given)
+        if "env_kwargs" in given:
+            given["env_kwargs"] = dict(env_spec("any:env", given["env_kwargs"]).kwargs)
+        flags = from_flags(TrainConfig, given)
+        said = [] if self.env is None else [Setting("env", self.env, "ENV")]
+        before = _of_resumed_run(Path(given["run_dir"])) if _resumes(given) and "run_dir" in given else []
+        file = [] if self.config is None else from_file(TrainConfig, self.config)
+        return resolve(TrainConfig, before, file, from_pairs(self.set), flags, said)
+
+
+def _resumes(given: dict[str, Any]) -> bool:
+    return bool(given.get("resume") or given.get("resume_previous"))
+
+
+def _of_resumed_run(run_dir: Path) -> list[Setting]:
+    """A resumed run has its settings already; what is said again is compared with them by the trainer."""
+    from ninelives.train.rundir import was_begun
+    from ninelives.train.settings import from_file
+
+    if not was_begun(run_dir):
+        raise ConfigError(f"--resume: {run_dir} holds no run; leave --resume away to begin one there")
+    path = run_dir / "config.yaml"
+    return from_file(TrainConfig, path) if path.exists() else []
+
+
+def placed(config: TrainConfig) -> TrainConfig:
+    """With a directory: the one that was asked for, or a new one."""
+    if config.run_dir is not None:
+        return config
+    label = EnvSpec.of(config.env).label.replace("/", "-").replace(":", "-")
+    return replace(config, run_dir=Path("runs") / f"{label}-{time.strftime('%Y%m%d-%H%M%S')}")
+
+
+def with_model_file(config: TrainConfig) -> TrainConfig:
+    """``--model`` may name a run: its newest checkpoint is meant.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    from ninelives.cli.test import checkpoint_of
+
+    return config if config.model is None else replace(config, model=checkpoint_of(config.model, "newest"))
+
+
+def sized(config: TrainConfig) -> TrainConfig:
+    """With a number of environments: the one that was asked for, or one that is measured and explained."""
+    if config.n_envs != "auto":
+        return config
+    from ninelives.train.sizing import choose_n_envs
+
+    sizing = choose_n_envs(config.env_spec)
+    n_envs = sizing.n_envs + sizing.n_envs % 2 if config.pool.split == 2 else sizing.n_envs
+    print(f"n_envs {n_envs}: {sizing.because}", flush=True)
+    return replace(config, n_envs=n_envs)
+
+
+def train(config: TrainConfig) -> Result:
+    """Train with logs and the live display."""
+    from ninelives.cli.display import Display
+    from ninelives.cli.reports import Reports
+    from ninelives.train.loop import run
+    from ninelives.view.progress import ProgressView
+
+    with ProgressView() as view, Reports() as reports:
+        return run(config, [reports, Display(view, visualize=config.visualize)])
+
+
+def summary(result: Result) -> list[str]:
+    """The end of the run in words."""
+    from ninelives.view.words import plural, seconds_in_words
+
+    mean = "no episode ended" if result.mean_return is None else f"mean return {result.mean_return:,.2f}"
+    ended = "stopped" if result.stopped else "done"
+    lines = [
+        f"{ended}: {result.step:,} steps, {plural(result.episodes, 'episode')}, {mean}, "
+        f"{seconds_in_words(result.seconds)} at {result.steps_per_s:,.0f} steps/s",
+        f"weights sha256: {result.weights_sha256}",
+    ]
+    if result.run_dir is not None:
+        next_ = (
+            f"go on: ninelives train --run-dir {result.run_dir} --resume"
+            if result.stopped
+            else "play it: ninelives test"
+        )
+        lines.append(f"run: {result.run_dir}   ({next_ if result.stopped else f'{next_} {result.run_dir}'})")
+    return lines

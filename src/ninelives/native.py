@@ -1,0 +1,67 @@
+"""Which of the twins is in use, and why.
+
+``NINELIVES_NATIVE=0`` chooses the pure-Python path; so does a missing compiler at installation. Both behave the same.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+MODULES = (
+    "ninelives.transport._native",
+    "ninelives.worker._native",
+    "ninelives.pool._native",
+    "ninelives.sims._native",
+    "ninelives.sims._holes",
+)
+LIBRARIES = ("ninelives.sims.libretro._frames",)
+"""Built and found like modules, but loaded by other means than an import."""
+
+
+@dataclass(frozen=True)
+class NativeStatus:
+    """Whether native code is used, with the reason in words."""
+
+    active: bool
+    reason: str
+
+
+def native_status() -> NativeStatus:
+    """Decide from the environment variable and from what was built."""
+    if os.environ.get("NINELIVES_NATIVE", "1") == "0":
+        return NativeStatus(False, "switched off by NINELIVES_NATIVE=0")
+    complaint = _complaint()
+    return NativeStatus(not complaint, complaint or "all native modules are built and importable")
+
+
+def native_module(name: str) -> ModuleType | None:
+    """One native module, or None if the pure-Python path is in use."""
+    return importlib.import_module(name) if native_status().active else None
+
+
+def native_library(name: str) -> Path | None:
+    """The file of one native library, or None if the pure-Python path is in use."""
+    return _file_of(name) if native_status().active else None
+
+
+@cache
+def _complaint() -> str:
+    """What of the native code is missing: it is used as a whole or not at all."""
+    for name in MODULES:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            return f"{name} cannot be imported ({error}); reinstall where a C compiler exists"
+    missing = [name for name in LIBRARIES if _file_of(name) is None]
+    return f"{missing[0]} is not built; reinstall where a C compiler exists" if missing else ""
+
+
+def _file_of(name: str) -> Path | None:
+    spec = importlib.util.find_spec(name)
+    return Path(spec.origin) if spec is not None and spec.origin else None

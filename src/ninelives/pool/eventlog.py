@@ -1,0 +1,79 @@
+"""Where a pool's events go: the latest in memory, all of them to the run directory and to the user's sinks."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+
+from ninelives.events import Event, MetricsSampled, Sink
+from ninelives.pool.crew import Crew
+from ninelives.pool.metrics import measure
+from ninelives.spec.plan import Plan
+from ninelives.transport.control import Control
+from ninelives.view.jsonl import JsonlSink
+
+RECENT = 2000
+"""Events kept in memory: a bad hour's worth."""
+
+SAMPLE_NS = 10_000_000_000
+"""How often per-slot numbers are written to the run directory."""
+
+EVENTS_FILE = "events.jsonl"
+
+
+class EventLog:
+    """Hands every event to everybody; one listener's failure is not the others'."""
+
+    def __init__(self, sinks: Iterable[Sink]) -> None:
+        self._sinks = list(sinks)
+        self._file: JsonlSink | None = None
+        self._recent: deque[Event] = deque(maxlen=RECENT)
+        self._next_sample_ns = 0
+        self._last: tuple[int, int] | None = None
+
+    @property
+    def recent(self) -> tuple[Event, ...]:
+        """The latest events, oldest first."""
+        return tuple(self._recent)
+
+    def keep_in(self, run_dir: Path) -> None:
+        """Write to ``events.jsonl`` of a run directory from now on."""
+        self._file = JsonlSink(run_dir / EVENTS_FILE)
+        for event in self._recent:
+            self._file.emit(event)
+
+    def emit(self, event: Event) -> None:
+        """Tell everybody."""
+        self._recent.append(event)
+        for sink in (*self._sinks, *([self._file] if self._file else [])):
+            try:
+                sink.emit(event)
+            except Exception:
+                traceback.print_exc(file=sys.stderr)
+
+    def sample(self, now_ns: int, crew: Crew, control: Control, plan: Plan, last: bool = False) -> None:
+        """Now and then, and at the end, when somebody listens, the per-slot numbers."""
+        if (now_ns < self._next_sample_ns and not last) or not (self._file or self._sinks):
+            return
+        self._next_sample_ns = now_ns + SAMPLE_NS
+        steps = int(control.steps.sum())
+        before, steps_before = self._last or (crew.started_ns, 0)
+        self._last = (now_ns, steps)
+        rate = (steps - steps_before) / max((now_ns - before) * 1e-9, 1e-9) if now_ns > before else 0.0
+        numbers = measure(control, crew, plan, now_ns, crew.started_ns)
+        self.emit(MetricsSampled(steps_per_s=rate, per_slot=numbers.as_dicts()))
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def has_run(run_dir: Path) -> bool:
+    """Whether a directory already holds a run."""
+    return os.path.exists(run_dir / EVENTS_FILE)

@@ -1,0 +1,39 @@
+"""What the games that come with the package have in common: goals, three ways to observe, a ROM of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ninelives.errors import ConfigError
+from ninelives.sims.env import EmulatorEnv
+from ninelives.sims.games.registry import game, rom_of
+from ninelives.sims.screen import Screen
+
+OBSERVE = ("screen", "ram", "both")
+
+
+def check_choices(goal: str, goals: Iterable[str], observe: str) -> None:
+    """Refuse a goal or a way to observe that does not exist.
+
+    Raises:
+        ConfigError: naming those that do.
+    """
+    known = tuple(goals)
+    if goal not in known:
+        raise ConfigError(f"goal={goal!r} is not known; allowed: {', '.join(known)}")
+    if observe not in OBSERVE:
+        raise ConfigError(f"observe={observe!r} is not known; allowed: {', '.join(OBSERVE)}")
+
+
+def embedded(
+    name: str, *, observe: str, observed: Sequence[str], screen: Screen | None, **settings: Any
+) -> EmulatorEnv:
+    """An environment of an embedded game; ``observed`` are the fields that stand for its memory."""
+    return EmulatorEnv(
+        rom_of(name),
+        system=game(name).system,
+        screen=None if observe == "ram" else screen or Screen(),
+        observe=() if observe == "screen" else observed,
+        **settings,
+    )

@@ -1,0 +1,159 @@
+"""Rook's Errand as an environment: its memory by name, what is rewarded, and how much of it an episode asks for.
+
+The game is ours (``roms/errand``). Like big games of its console it keeps its state in blocks that move at every change
+of map, so everything here is read through two pointers. ``roms/errand/MEMORY.md`` tells the whole layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from ninelives.sims.env import EmulatorEnv
+from ninelives.sims.games.embedded import check_choices, embedded
+from ninelives.sims.memory_map import Field, MemoryMap, Ram
+from ninelives.sims.rewards import delta, equals, gained, per_step
+from ninelives.sims.screen import AnyScreen, screen_of
+
+Goal = Literal["meadow", "key", "ring", "spoon", "crown", "errand"]
+
+SAVE_BLOCK_1, SAVE_BLOCK_2 = 0x03005000, 0x03005004
+"""Where the pointers to the two save blocks are: ``gSaveBlock1Ptr`` and ``gSaveBlock2Ptr``."""
+
+MAIN, MAP, TRAIL, MOVERS = 0x0300500C, 0x02010000, 0x02011000, 0x02012000
+"""``gMain``, ``gMap`` (width, height, cells), ``gTrail`` (hops to the next thing, by cell) and ``gMovers``."""
+
+MAPS = ("nest", "meadow", "hedges", "river", "tower")
+MODES = ("title", "play", "leave", "arrive", "caught", "splash", "won", "night", "pause")
+ITEMS = ("key", "ring", "spoon", "crown")
+ACTIONS = ("noop", "up", "down", "left", "right", "a")
+BOOT = (("noop", 30), ("start", 4), ("noop", 30))
+"""From power-on past the title to a rook that can move."""
+
+HOP = 12
+"""Frames of one hop: with this frame skip a step is a hop, and a fade is two."""
+
+MOST_STEPS: Mapping[Goal, int] = {"meadow": 128, "key": 384, "ring": 512, "spoon": 768, "crown": 1024, "errand": 1500}
+"""How long an episode may take, by its goal. The day of the game itself has 1,500 hops."""
+
+OBSERVED = ("mode", "map", "x", "y", "facing", "hop", "items", "home", "daylight", "freeze", "tide", "movers")
+"""What is observed instead of the picture with ``observe="ram"``."""
+
+
+def _behind(offset: int, kind: str = "u8", **more: Any) -> Field:
+    """A field of save block 1; zero before the game has set the pointer."""
+    return Field(offset, kind, pointer=SAVE_BLOCK_1, null=0, **more)
+
+
+MEMORY = MemoryMap(
+    {
+        "x": _behind(0x00, "i16"),
+        "y": _behind(0x02, "i16"),
+        "map": _behind(0x04),
+        "facing": _behind(0x05),
+        "items": _behind(0x08, "u16"),
+        "home": _behind(0x0A, "u16"),
+        "events": _behind(0x0C, "u32"),
+        "daylight": _behind(0x10, "u32"),
+        "score": _behind(0x14, "u32"),
+        "way": _behind(0x18, "u16"),
+        "best": _behind(0x1A, "u16"),
+        "hops": _behind(0x1C, "u16"),
+        "caught": _behind(0x1E, "u16"),
+        "caws": _behind(0x20, "u16"),
+        "rests": _behind(0x22, "u16"),
+        "wins": Field(0x0C, "u16", pointer=SAVE_BLOCK_2, null=0),
+        "ticks": Field(MAIN, "u32"),
+        "mode": Field(MAIN + 4),
+        "hop": Field(MAIN + 6),
+        "objective": Field(MAIN + 7),
+        "freeze": Field(MAIN + 12, "u16"),
+        "caw_pause": Field(MAIN + 14, "u16"),
+        "tide": Field(MAIN + 16, "u16"),
+        "rng": Field(0x03005008, "u32"),
+        "width": Field(MAP, "u32"),
+        "height": Field(MAP + 4, "u32"),
+        "movers": Field(MOVERS, "i16", shape=(8, 4)),
+    }
+)
+"""Of a mover the four numbers are column, row, direction (two bytes), kind and ticks left of its step (two bytes)."""
+
+
+def _has(bit: int) -> Any:
+    return lambda ram: int(bool(ram["items"] >> bit & 1))
+
+
+SUCCESS: Mapping[Goal, Any] = {
+    "meadow": lambda ram: int(ram["map"] == 1),
+    "key": _has(0),
+    "ring": _has(1),
+    "spoon": _has(2),
+    "crown": _has(3),
+    "errand": lambda ram: int(ram["mode"] == MODES.index("won")),
+}
+"""What it means to have done it, by goal. Everything before it on the errand is also rewarded."""
+
+
+def memory_of(goal: Goal) -> MemoryMap:
+    """The game's memory, with ``success`` for this goal and ``maps_seen``."""
+    derived = {"success": SUCCESS[goal], "maps_seen": _maps_seen}
+    return MemoryMap(MEMORY.fields, derived)
+
+
+def _maps_seen(ram: Ram) -> int:
+    return int((ram["events"] & 0x1F).bit_count())
+
+
+def make(
+    goal: Goal = "key",
+    *,
+    observe: Literal["screen", "ram", "both"] = "screen",
+    core: str | None = None,
+    state: str | Path | Sequence[str | Path] | None = None,
+    frame_skip: int = HOP,
+    screen: AnyScreen = None,
+    sticky: float = 0.0,
+    max_steps: int | None = None,
+    render_mode: str | None = "rgb_array",
+) -> EmulatorEnv:
+    """A rook with an errand.
+
+    Args:
+        goal: what an episode asks for. ``"key"``, the default, is learned in minutes; ``"errand"`` is the whole game.
+        observe: the picture, the game's memory, or both.
+        core: an emulator's name or file; by default the best that is found.
+        state: where episodes begin; by default in the nest, on a new day.
+        frame_skip: frames of a step.
+        screen: how the picture is observed: a ``Screen``, or its fields by name; by default gray, 84 x 84.
+        sticky: probability that a step holds the buttons of the step before instead.
+        max_steps: length of an episode; by default one that fits the goal.
+        render_mode: ``"rgb_array"`` or None.
+
+    Raises:
+        ConfigError: there is no such goal or way to observe.
+    """
+    check_choices(goal, SUCCESS, observe)
+    return embedded(
+        "ninelives/Errand-v0",
+        observe=observe,
+        observed=OBSERVED,
+        screen=screen_of(screen),
+        core=core,
+        state=state,
+        frame_skip=frame_skip,
+        actions=ACTIONS,
+        sticky=sticky,
+        memory=memory_of(goal),
+        info=("success", "maps_seen", "best"),
+        rewards=(
+            (-0.1 * delta("way")).named("way"),
+            (5.0 * gained("success")).named("success"),
+            (-0.2 * gained("caught")).named("caught"),
+            per_step(-0.005).named("time"),
+        ),
+        ends=(equals("success", 1).named(goal), equals("mode", MODES.index("night")).named("night")),
+        max_steps=MOST_STEPS[goal] if max_steps is None else max_steps,
+        boot=() if state else BOOT,
+        render_mode=render_mode,
+    )

@@ -1,0 +1,64 @@
+"""Pictures: from the core's memory, from a state, or none yet. Converts nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ninelives.errors import EmulatorError
+from ninelives.sims.emulator import MachineState, Picture, PixelLayout
+from ninelives.sims.libretro.frames import Video
+from ninelives.sims.libretro.game import Game
+from ninelives.sims.libretro.memory import array_of
+
+NUMBERS: dict[PixelLayout, tuple[str, int]] = {
+    "rgb555": ("<u2", 1), "rgb565": ("<u2", 1), "bgrx8888": ("|u1", 4), "rgb888": ("|u1", 3),
+}  # fmt: skip
+"""Type of the numbers that make up a pixel, and how many they are."""
+
+
+def picture_of(game: Game) -> Picture:
+    """What the core has drawn last, in its own memory; black before its first frame."""
+    layout = game.frontend.layout
+    if game.frontend.frames.video is None:
+        dtype, numbers = NUMBERS[layout]
+        return Picture(np.zeros(_shape(game.timing.height, game.timing.width, numbers), dtype), layout)
+    return Picture(_canvas(game, game.frontend.frames.video, layout), layout)
+
+
+def paint(game: Game, pixels: npt.NDArray[Any] | int) -> None:
+    """Put pixels where the core draws, for what it does not draw over; nothing if they do not fit."""
+    if game.frontend.frames.video is None:
+        return
+    canvas = _canvas(game, game.frontend.frames.video, game.frontend.layout, writeable=True)
+    if isinstance(pixels, int) or (pixels.shape == canvas.shape and pixels.dtype == canvas.dtype):
+        canvas[...] = pixels
+
+
+def _canvas(game: Game, video: Video, layout: PixelLayout, *, writeable: bool = False) -> npt.NDArray[Any]:
+    address, width, height, pitch = video
+    dtype, numbers = NUMBERS[layout]
+    size = np.dtype(dtype).itemsize
+    strides = (pitch, size) if numbers == 1 else (pitch, numbers * size, size)
+    return array_of(game, address, _shape(height, width, numbers), strides, dtype, writeable=writeable)
+
+
+def picture_in(state: MachineState) -> Picture:
+    """The picture that was saved with a state.
+
+    Raises:
+        EmulatorError: shape, layout and bytes do not fit together.
+    """
+    dtype, numbers = NUMBERS.get(state.layout, ("", 0))
+    fits = bool(dtype) and len(state.shape) in (2, 3) and _shape(state.shape[0], state.shape[1], numbers) == state.shape
+    if not fits or int(np.prod(state.shape)) * np.dtype(dtype).itemsize != len(state.pixels):
+        raise EmulatorError(
+            f"the state's picture makes no sense: {len(state.pixels)} bytes as {state.shape} {state.layout}"
+        )
+    return Picture(np.frombuffer(state.pixels, dtype).reshape(state.shape), state.layout)
+
+
+def _shape(height: int, width: int, numbers: int) -> tuple[int, ...]:
+    return (height, width) if numbers == 1 else (height, width, numbers)

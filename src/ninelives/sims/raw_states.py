@@ -1,0 +1,119 @@
+"""States as emulators themselves write them: finds the core's own bytes in the envelopes people have. Pure.
+
+Known envelopes: none (a bare state), RetroArch's compressed file (``#RZIPv1#``), RetroArch's container (``RASTATE``),
+and the picture files of desktop mGBA (``.ss0`` ... ``.ss9``, a PNG with chunks of its own).
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+
+from ninelives.errors import CheckpointError
+
+_RZIP = b"#RZIPv\x01#"
+_RZIP_HEAD = struct.Struct("<8sIQ")
+_CONTAINER = b"RASTATE\x01"
+_PNG = b"\x89PNG\r\n\x1a\n"
+_MGBA_RECORD = struct.Struct("<IiQ")
+_SCREENSHOT = 1
+_MOST = 1 << 28
+_BEGINS = {"FCEUmm": b"FCS"}
+"""How states begin of cores that do not look at it themselves."""
+
+
+def core_state(data: bytes) -> bytes:
+    """The core's own bytes.
+
+    Raises:
+        CheckpointError: an envelope that is damaged, or empty.
+    """
+    try:
+        if data.startswith(_RZIP):
+            data = _unzipped(data)
+        if data.startswith(_CONTAINER):
+            data = _block(data, b"MEM ")
+        elif data.startswith(_PNG):
+            data = _from_picture(data)
+    except (struct.error, zlib.error, ValueError) as error:
+        raise CheckpointError(f"the emulator's state is damaged or cut short: {error}; save it again") from error
+    if not data:
+        raise CheckpointError("the emulator's state is empty; save it again")
+    return data
+
+
+def check_kind(state: bytes, core: str) -> None:
+    """Refuse what a core would take although it is none of its states.
+
+    Raises:
+        CheckpointError: it does not begin as that core's states do.
+    """
+    begins = _BEGINS.get(core)
+    if begins and not state.startswith(begins):
+        raise CheckpointError(f"this is no state of {core}: those begin with {begins!r}, this one with {state[:4]!r}")
+
+
+def _unzipped(data: bytes) -> bytes:
+    _, _, whole = _RZIP_HEAD.unpack_from(data)
+    out, at = bytearray(), _RZIP_HEAD.size
+    while at < len(data):
+        (size,) = struct.unpack_from("<I", data, at)
+        out += _inflated(data[at + 4 : at + 4 + size])
+        at += 4 + size
+    if len(out) != whole:
+        raise ValueError(f"{len(out):,} of {whole:,} bytes")
+    return bytes(out)
+
+
+def _block(data: bytes, wanted: bytes) -> bytes:
+    at = len(_CONTAINER)
+    while at < len(data):
+        name, size = struct.unpack_from("<4sI", data, at)
+        at += 8
+        if at + size > len(data):
+            raise ValueError(f"its part {name!r} is not whole")
+        if name == wanted:
+            return data[at : at + size]
+        at += (size + 7) & ~7
+    raise ValueError(f"it has no part {wanted!r}")
+
+
+def _from_picture(data: bytes) -> bytes:
+    """The machine, then mGBA's table of records, as its cores write them without a picture."""
+    machine, records = b"", {}
+    for name, chunk in _chunks(data):
+        if name == b"gbAs":
+            machine = _inflated(chunk)
+        elif name == b"gbAx":
+            tag, _ = struct.unpack_from("<Ii", chunk)
+            records[tag] = _inflated(chunk[8:])
+    if not machine:
+        raise ValueError("the picture holds no state of mGBA's")
+    records.pop(_SCREENSHOT, None)
+    at = len(machine) + _MGBA_RECORD.size * (len(records) + 1)
+    table = b""
+    for tag, record in records.items():
+        table += _MGBA_RECORD.pack(tag, len(record), at)
+        at += len(record)
+    return machine + table + bytes(_MGBA_RECORD.size) + b"".join(records.values())
+
+
+def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    at = len(_PNG)
+    while at < len(data):
+        size, name = struct.unpack_from(">I4s", data, at)
+        chunk = data[at + 8 : at + 8 + size]
+        (checksum,) = struct.unpack_from(">I", data, at + 8 + size)
+        if zlib.crc32(name + chunk) != checksum:
+            raise ValueError(f"the checksum of its part {name!r} does not fit")
+        yield name, chunk
+        at += 12 + size
+
+
+def _inflated(data: bytes) -> bytes:
+    stream = zlib.decompressobj()
+    out = stream.decompress(data, _MOST)
+    if not stream.eof:
+        raise ValueError("a compressed part is not whole")
+    return out

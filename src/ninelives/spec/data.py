@@ -1,0 +1,47 @@
+"""What the data slab holds: observations, actions, final observations and declared infos of all slots.
+
+Parent and workers build the same layout from the same spaces; equal digests prove it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ninelives.spec.arrays import Node, fields, leaves, tree_of
+from ninelives.spec.autoreset import Autoreset
+from ninelives.spec.layout import Field, Layout
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """Trees of both spaces and the slab layout for ``slots`` rows."""
+
+    observation: Node
+    action: Node
+    infos: Mapping[str, str]
+    layout: Layout
+
+    @property
+    def fingerprint(self) -> str:
+        """Stands for both spaces, whatever the number of slots."""
+        parts = [
+            (leaf.name, leaf.shape, leaf.dtype) for tree in (self.observation, self.action) for leaf in leaves(tree)
+        ]
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    @classmethod
+    def of(
+        cls, observation_space: Any, action_space: Any, infos: Mapping[str, str], autoreset: Autoreset, slots: int
+    ) -> DataSpec:
+        """Lay out everything an environment with these spaces needs."""
+        observation, action = tree_of(observation_space), tree_of(action_space)
+        final = fields(observation, "final", slots) if autoreset is Autoreset.SAME_STEP else []
+        declared = [Field(f"info:{key}", (slots,), dtype) for key, dtype in infos.items()]
+        masks = [Field(f"has:{key}", (slots,), "?") for key in infos]
+        layout = Layout.of(
+            [*fields(observation, "obs", slots), *fields(action, "action", slots), *final, *declared, *masks]
+        )
+        return cls(observation, action, infos, layout)

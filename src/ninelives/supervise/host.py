@@ -1,0 +1,95 @@
+"""What this machine has and allows: cores, memory, descriptors, resident size of a process."""
+
+from __future__ import annotations
+
+import os
+import resource
+
+from ninelives.errors import ConfigError
+
+
+def cores() -> int:
+    """Cores this process may use: affinity and the container's quota, at least one."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _cgroup("cpu.max")
+    if quota and not quota.startswith("max"):
+        limit, period = map(int, quota.split())
+        count = min(count, max(1, limit // period))
+    return max(1, count)
+
+
+def one_core_each(workers: int) -> tuple[int, ...]:
+    """A core for every worker where that uses each core that we may use once; otherwise none is said to be anyone's.
+
+    With fewer workers than cores the system has room to choose, and two pools that chose would choose the same cores.
+    """
+    allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    return tuple(allowed) if 1 < workers == len(allowed) == cores() else ()
+
+
+def memory_limit_bytes() -> int:
+    """Memory of the machine or, if smaller, of the container."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = _cgroup("memory.max")
+    return min(total, int(limit)) if limit.isdigit() else total
+
+
+def free_bytes() -> int:
+    """Memory that can be taken without swapping, within the container's limit."""
+    limit, used = _cgroup("memory.max"), _cgroup("memory.current")
+    room = int(limit) - int(used) if limit.isdigit() and used.isdigit() else memory_limit_bytes()
+    return min(_available_bytes(), max(room, 0))
+
+
+def _available_bytes() -> int:
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return memory_limit_bytes()
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process; zero if it is gone."""
+    try:
+        with open(f"/proc/{pid}/statm") as fields:
+            return int(fields.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):
+        return 0
+
+
+def allow_descriptors(needed: int) -> None:
+    """Raise the limit of open files if it is too low for ``needed`` more.
+
+    Raises:
+        ConfigError: the hard limit is too low as well.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = needed + _open_descriptors() + 64
+    if soft == resource.RLIM_INFINITY or wanted <= soft:
+        return
+    if hard != resource.RLIM_INFINITY and wanted > hard:
+        raise ConfigError(
+            f"{needed} descriptors are needed and the hard limit is {hard}; use fewer workers, or raise it with "
+            f"`ulimit -n {wanted}` as root or in /etc/security/limits.conf"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _open_descriptors() -> int:
+    try:
+        return len(os.listdir("/proc/self/fd"))
+    except OSError:
+        return 64
+
+
+def _cgroup(name: str) -> str:
+    """A limit of the container we run in (cgroup v2), or an empty string."""
+    try:
+        with open(f"/sys/fs/cgroup/{name}") as value:
+            return value.read().strip()
+    except OSError:
+        return ""

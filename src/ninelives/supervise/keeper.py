@@ -1,0 +1,249 @@
+"""The keeper: one small process per pool that starts the children, reaps them, and cleans up when the parent dies.
+
+::
+
+    parent --(socketpair: commands, events)--> keeper --(fork or exec)--> child, child, child ...
+                                               is the subreaper of all their descendants
+
+It exists for four reasons. Forking from a small, clean, preloaded process is fast and safe, whatever threads the
+user's program has. It outlives the parent by a moment, so a parent killed by SIGKILL leaves no process and no
+directory. As the subreaper it inherits every orphan of a dead child, also those that left its process group. And it
+alone knows which process numbers are still ours, so a signal never hits a stranger.
+
+It runs no environment code (except modules the user asks to preload) and must never block on anything but its poll.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ninelives.supervise.child import PR_SET_CHILD_SUBREAPER, ChildSpec, close_all_but, live, prctl
+from ninelives.supervise.descent import CHILD_TAG, children_of_self, kill, name_of, tag_of
+
+SWEEP_LIMIT_S = 2.0
+"""How long the keeper tries to end every last descendant before it leaves; SIGKILL normally takes milliseconds."""
+
+SWEEP_LEAST = 200
+"""And how many times at least: a machine that stood still for a while must not use the time up before the first."""
+
+
+class Keeper:
+    """The keeper's whole state: children by number, tags of dead ones, directories to remove."""
+
+    def __init__(self, channel: socket.socket, parent_pid: int, mode: str, payload: Any) -> None:
+        self._channel, self._parent_pid = channel, parent_pid
+        self._exec, self._forked, self._payload = mode == "spawn", mode == "fork", payload
+        self._children: dict[int, ChildSpec] = {}
+        self._dead: set[str] = set()  # tags and names of children that are gone
+        self._tidy: set[str] = set()
+        self._inbox = b""
+
+    def run(self, preload: Sequence[str]) -> None:
+        """Keep children until told to quit or until the parent is gone."""
+        if not self._preload(preload):
+            return
+        self._tell("up", pid=os.getpid())
+        wake_r, wake_w = os.pipe()
+        os.set_blocking(wake_w, False)
+        os.set_blocking(wake_r, False)
+        signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._channel, selectors.EVENT_READ)
+            selector.register(wake_r, selectors.EVENT_READ)
+            with contextlib.suppress(OSError, AttributeError):
+                # The channel's end may also be held by processes the user's program forked: ask the kernel as well.
+                selector.register(os.pidfd_open(self._parent_pid), selectors.EVENT_READ)
+            self._loop(selector, wake_r)
+
+    def _loop(self, selector: selectors.BaseSelector, wake_r: int) -> None:
+        while os.getppid() == self._parent_pid:
+            ready = [key.fd for key, _ in selector.select(timeout=5.0)]
+            if wake_r in ready:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(wake_r, 4096)
+                self._reap()
+            if self._channel.fileno() in ready and not self._read():
+                return
+
+    def _preload(self, names: Sequence[str]) -> bool:
+        for name in names:
+            try:
+                importlib.import_module(name)
+            except BaseException:
+                self._tell("preload_failed", module=name, traceback=traceback.format_exc())
+                return False
+        if not self._forked:
+            gc.collect()  # not in a copy of the user's program: finalizers of its garbage must run there, not here
+        gc.freeze()  # children then share these pages instead of copying them at their first collection
+        return True
+
+    # ---- commands -------------------------------------------------------------------------------------------------
+
+    def _read(self) -> bool:
+        """Take commands; False when the parent closed the channel or says quit."""
+        try:
+            data = self._channel.recv(1 << 16)
+        except ConnectionError:
+            return False
+        if not data:
+            return False
+        *lines, self._inbox = (self._inbox + data).split(b"\n")
+        return all(self._obey(json.loads(line)) for line in lines)
+
+    def _obey(self, command: Mapping[str, Any]) -> bool:
+        match command["do"]:
+            case "spawn":
+                self._spawn(ChildSpec(**command["spec"]))
+            case "signal":
+                self._signal(command["key"], command["signal"], command["group"])
+            case "tidy":
+                self._tidy.add(command["path"])
+                os.makedirs(command["path"], mode=0o700, exist_ok=True)
+            case "quit":
+                return False
+        return True
+
+    def _spawn(self, spec: ChildSpec) -> None:
+        try:
+            pid = self._exec_child(spec) if self._exec else self._fork_child(spec)
+        except OSError as error:
+            self._tell("spawn_failed", key=spec.key, error=str(error))
+            return
+        self._children[pid] = spec
+        self._tell("spawned", key=spec.key, pid=pid)
+
+    def _fork_child(self, spec: ChildSpec) -> int:
+        keeper_pid = os.getpid()
+        pid = os.fork()
+        if pid:
+            return pid
+        code = 70
+        try:
+            code = live(spec, keeper_pid, self._payload)
+        except BaseException:
+            traceback.print_exc()
+        os._exit(code)
+
+    def _exec_child(self, spec: ChildSpec) -> int:
+        request = json.dumps({"spec": vars(spec), "keeper_pid": os.getpid()})
+        code = f"import sys; sys.path[:] = {sys.path!r}; from ninelives.supervise.child import main; "
+        process = subprocess.Popen(
+            [sys.executable, "-c", code + "sys.exit(main(sys.argv[1:]))", request],
+            pass_fds=spec.keep_fds,
+            env={**os.environ, **spec.env, CHILD_TAG: spec.tag},
+        )
+        process.returncode = 0  # reaped by _reap, not by Popen
+        return process.pid
+
+    def _signal(self, key: int, number: int, group: bool) -> None:
+        for pid, spec in self._children.items():
+            if spec.key == key:
+                kill(pid, number, group)
+
+    # ---- deaths ---------------------------------------------------------------------------------------------------
+
+    def _reap(self) -> None:
+        """Report every child that is gone.
+
+        Its group is killed while the leader is still a zombie, so that its number cannot belong to anybody else.
+        """
+        while (found := self._peek()) is not None:
+            if found not in self._children:
+                os.waitpid(found, 0)  # an adopted orphan
+                continue
+            kill(found, signal.SIGKILL, group=True)
+            _, status, usage = os.wait4(found, 0)
+            spec = self._children.pop(found)
+            self._dead |= {spec.tag, spec.name}
+            self._tell("exited", key=spec.key, pid=found, status=status, max_rss=usage.ru_maxrss * 1024)
+        self._end_orphans()
+
+    @staticmethod
+    def _peek() -> int | None:
+        try:
+            result = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return None
+        return result.si_pid if result is not None else None
+
+    def _end_orphans(self) -> None:
+        """Kill descendants of dead children that fell to us, also those that left their process group.
+
+        A program they started carries the tag in its environment; a mere fork carries the child's name.
+        """
+        for pid in children_of_self() if self._dead else ():
+            if pid not in self._children and not self._dead.isdisjoint({tag_of(pid), name_of(pid)}):
+                kill(pid, signal.SIGKILL, group=False)
+
+    def sweep(self) -> None:
+        """End everything below this process, then remove what was to be removed."""
+        deadline, left = time.monotonic() + SWEEP_LIMIT_S, SWEEP_LEAST
+        while left > 0 or time.monotonic() < deadline:
+            left -= 1
+            for pid in [*self._children, *children_of_self()]:
+                kill(pid, signal.SIGKILL, group=pid in self._children)
+            try:
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            self._children.pop(pid, None)
+            if not pid:
+                time.sleep(0.002)
+        for path in self._tidy:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _tell(self, event: str, **facts: Any) -> None:
+        try:
+            self._channel.sendall(json.dumps({"event": event, **facts}).encode() + b"\n")
+        except OSError:
+            pass  # the parent is gone; the poll will say so
+
+
+def keep(
+    channel_fd: int, parent_pid: int, keep_fds: Sequence[int], preload: Sequence[str], mode: str, payload: Any
+) -> None:
+    """Be a keeper in this process until the end; never returns."""
+    try:
+        os.setpgid(0, 0)  # Ctrl-C in the terminal is the parent's business
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        _detach_stdio()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        close_all_but([channel_fd, *keep_fds])
+        keeper = Keeper(socket.socket(fileno=channel_fd), parent_pid, mode, payload)
+        try:
+            keeper.run(preload)
+        finally:
+            keeper.sweep()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def _detach_stdio() -> None:
+    """Hold nobody's terminal or pipe open; whatever matters is told over the channel."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+
+
+def main(argv: Sequence[str]) -> None:
+    """Entry of a keeper in a new interpreter: its settings as JSON."""
+    settings = json.loads(argv[0])
+    keep(**settings, payload=None)

@@ -1,0 +1,180 @@
+"""``check_env``: what an environment is like before it is trusted with a training run.
+
+For authors of environments, in their own tests::
+
+    def test_my_env_is_fit_for_a_pool():
+        report = ninelives.testing.check_env("my_package:MyEnv")
+        assert report.deterministic and report.isolated
+
+Everything runs in workers of a pool of one slot; the calling process never builds the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle  # type: ignore[import-untyped, unused-ignore]
+
+from ninelives.errors import NinelivesError, WorkerError
+from ninelives.spec.env import EnvSpec
+from ninelives.spec.options import START_METHODS
+from ninelives.testing.examination import Examined, Trace, first_difference
+
+if TYPE_CHECKING:
+    from ninelives.pool.pool import Pool
+
+
+@dataclass(frozen=True)
+class EnvReport:
+    """What was found.
+
+    Attributes:
+        env: the environment's name.
+        deterministic: the same seed and actions gave the same rows, on one instance and in other processes.
+        first_difference: where they did not, in words.
+        reuses_buffer: an observation is overwritten by a later step (a pool copies it in time; keep none yourself).
+        picklable: the factory can be sent to a worker; if not, only ``start_method="fork"`` works.
+        isolated: a second copy in the same process works and changes nothing (as far as a deterministic environment
+            can tell); if not, give every slot its own worker.
+        steps_per_s: of one copy, in its own process, without a pool's cost.
+        rss_bytes_per_copy: memory of one more copy in a process that has one.
+        fork_safe: for each start method None, or the error it ended with.
+        findings: everything else an author should know.
+        on_fault: which ``on_fault`` the environment can have, and why.
+    """
+
+    env: str
+    deterministic: bool
+    first_difference: str | None
+    reuses_buffer: bool
+    picklable: bool
+    isolated: bool
+    steps_per_s: float
+    rss_bytes_per_copy: int
+    fork_safe: dict[str, str | None]
+    findings: tuple[str, ...]
+    on_fault: str
+
+
+def check_env(
+    env: EnvSpec | str | Callable[..., Any],
+    *,
+    steps: int = 200,
+    seed: int = 0,
+    start_methods: Sequence[str] = START_METHODS,
+    timeout_s: float = 60.0,
+) -> EnvReport:
+    """Examine an environment.
+
+    Args:
+        env: anything ``ninelives.Pool`` takes.
+        steps: length of each rollout.
+        seed: of environment and actions.
+        start_methods: which ones to try.
+        timeout_s: limit of every construction and every rollout.
+
+    Raises:
+        WorkerError: the environment cannot be built, crashes, hangs or raises with every start method; the error of the
+            first one is raised.
+    """
+    return _Check(EnvSpec.of(env), steps, seed, timeout_s).run(start_methods)
+
+
+class _Check:
+    def __init__(self, spec: EnvSpec, steps: int, seed: int, timeout_s: float) -> None:
+        self._spec, self._steps, self._seed, self._timeout_s = spec, steps, seed, timeout_s
+        self._findings: dict[str, None] = {}
+        self._errors: dict[str, NinelivesError | None] = {}
+        self._differences: list[str] = []
+
+    def run(self, start_methods: Sequence[str]) -> EnvReport:
+        traces = [self._trace_with(method) for method in start_methods]
+        good = [trace for trace in traces if trace is not None]
+        if not good:
+            raise next(error for error in self._errors.values() if error is not None)
+        for other in good[1:]:
+            self._compare(good[0], other, "in another process")
+        method = next(name for name, error in self._errors.items() if error is None)
+        pair = self._beside_another(method)
+        return EnvReport(
+            env=self._spec.label,
+            deterministic=not self._differences,
+            first_difference=next(iter(self._differences), None),
+            reuses_buffer=any(trace.reuses_buffer for trace in good),
+            picklable=self._is_picklable(),
+            isolated=pair is not None and (bool(self._differences) or first_difference(good[0], pair) is None),
+            steps_per_s=max(trace.steps_per_s for trace in good),
+            rss_bytes_per_copy=(pair or good[0]).rss_bytes,
+            fork_safe={name: str(error) if error else None for name, error in self._errors.items()},
+            findings=tuple(self._findings),
+            on_fault=self._recommend(),
+        )
+
+    def _trace_with(self, method: str) -> Trace | None:
+        """Two rollouts of one instance, then close; None if the start method does not bear it."""
+        try:
+            with self._pool(method) as pool:
+                trace: Trace = self._call(pool, "trace", self._seed, self._steps)
+                self._compare(trace, self._call(pool, "trace", self._seed, self._steps), "after reset(seed=...) again")
+                self._note(trace.findings)
+                self._note(self._call(pool, "close_and_look"))
+        except NinelivesError as error:
+            self._errors[method] = error
+            return None
+        self._errors[method] = None
+        return trace
+
+    def _beside_another(self, method: str) -> Trace | None:
+        try:
+            with self._pool(method) as pool:
+                trace: Trace = self._call(pool, "trace_beside_another", self._seed, self._steps)
+                return trace
+        except WorkerError as error:
+            self._note([f"two copies in one process fail, so give every slot its own worker: {error.fault.summary}"])
+            return None
+
+    def _pool(self, method: str) -> Pool:
+        from ninelives.pool.pool import Pool  # late: the zoo's workers import this package too, and need no pool
+
+        limit = self._timeout_s
+        return Pool(
+            _Examinee(self._spec), 1, workers=1, start_method=method, start_attempts=1, on_fault="raise",
+            import_timeout_s=limit, construct_timeout_s=limit, call_timeout_s=limit,
+        )  # fmt: skip
+
+    @staticmethod
+    def _call(pool: Pool, name: str, *args: Any) -> Any:
+        return pool.call(name, *args)[0]
+
+    def _compare(self, one: Trace, other: Trace, where: str) -> None:
+        difference = first_difference(one, other)
+        if difference is not None:
+            self._differences.append(f"{difference}, {where}")
+
+    def _note(self, findings: Sequence[str]) -> None:
+        self._findings.update(dict.fromkeys(findings))
+
+    def _is_picklable(self) -> bool:
+        try:
+            cloudpickle.dumps(self._spec)
+        except Exception as error:
+            self._note([f"the factory cannot be pickled ({type(error).__name__}: {error}): use start_method='fork'"])
+            return False
+        return True
+
+    def _recommend(self) -> str:
+        if self._differences:
+            return "'cut': rows after a fault are masked and a fresh episode starts; an exact replay would differ"
+        return "'heal', the default: it replays exactly, so an interrupted episode comes back bit by bit"
+
+
+@dataclass(frozen=True)
+class _Examinee:
+    """A factory that puts an environment under examination."""
+
+    spec: EnvSpec
+
+    def __call__(self) -> Examined:
+        return Examined(self.spec)

@@ -1,0 +1,182 @@
+"""What is measured about an environment inside a worker: traces, buffer reuse, speed, memory, what close leaves.
+
+``Examined`` stands in an environment's place in a pool of one slot, so that everything here runs under supervision: an
+environment that hangs or crashes under examination ends as a typed error, not as a hung test.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ninelives.spec.context import current_slot, enter_slot
+from ninelives.spec.env import EnvSpec
+from ninelives.testing.leftovers import descendants
+from ninelives.worker.probe import resident_bytes
+
+PARTS = ("observation", "reward", "terminated", "truncated")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A seeded rollout: short digests per row (the first row is the reset's), and what was seen on the way."""
+
+    rows: tuple[tuple[str, ...], ...]
+    findings: tuple[str, ...] = ()
+    reuses_buffer: bool = False
+    steps_per_s: float = 0.0
+    rss_bytes: int = 0
+
+
+class Examined:
+    """An environment with an examiner's methods beside what a worker asks of it."""
+
+    metadata: ClassVar[dict[str, Any]] = {}
+    render_mode = None
+    spec = None
+
+    def __init__(self, spec: EnvSpec) -> None:
+        self._load, self._context = spec.load(), current_slot()
+        self._before_bytes = resident_bytes()
+        self._env = self._load()
+        self.observation_space, self.action_space = self._env.observation_space, self._env.action_space
+
+    def _make(self) -> Any:
+        """Another one, in the same place: its constructor may ask for it."""
+        enter_slot(self._context)
+        try:
+            return self._load()
+        finally:
+            enter_slot(None)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        """As the environment does."""
+        return self._env.reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> Any:
+        """As the environment does."""
+        return self._env.step(action)
+
+    def close(self) -> None:
+        """As the environment does."""
+        self._env.close()
+
+    def trace(self, seed: int, steps: int) -> Trace:
+        """Roll out once, looking closely."""
+        return _Rollout(self._env, seed, steps).run(self._before_bytes)
+
+    def trace_beside_another(self, seed: int, steps: int) -> Trace:
+        """Roll out with a second copy stepping in between in the same process."""
+        before = resident_bytes()
+        other = self._make()
+        try:
+            other.reset(seed=seed + 1)
+            return _Rollout(self._env, seed, steps, between=lambda: _stir(other)).run(before)
+        finally:
+            other.close()
+
+    def close_and_look(self) -> tuple[str, ...]:
+        """Close, close again, and tell what is still there."""
+        threads = threading.active_count()
+        self._env.close()
+        self._env.close()
+        left = [f"close() leaves a process: {process}" for process in descendants()]
+        if threading.active_count() >= threads > 1:
+            left.append(f"close() leaves {threading.active_count() - 1} threads")
+        self._env = self._make()  # the pool's own close wants something to close
+        return tuple(left)
+
+
+class _Rollout:
+    """One seeded episode stream with random actions drawn from the same seed."""
+
+    def __init__(self, env: Any, seed: int, steps: int, between: Callable[[], None] = lambda: None) -> None:
+        self._env, self._seed, self._steps, self._between = env, seed, steps, between
+        self._rows: list[tuple[str, ...]] = []
+        self._findings: dict[str, None] = {}
+        self._reuses = False
+
+    def run(self, before_bytes: int) -> Trace:
+        self._env.action_space.seed(self._seed)
+        obs = self._reset(self._seed)
+        busy_s = 0.0
+        for _ in range(self._steps):
+            kept, kept_digest = obs, digest(obs)
+            began = time.perf_counter()
+            obs, reward, terminated, truncated, info = self._env.step(self._env.action_space.sample())
+            busy_s += time.perf_counter() - began
+            self._look_at_buffer(kept, kept_digest, obs)
+            self._look_at(obs, info)
+            self._rows.append((digest(obs), digest(float(reward)), str(bool(terminated)), str(bool(truncated))))
+            if terminated or truncated:
+                obs = self._reset(None)
+            self._between()
+        return Trace(
+            tuple(self._rows), tuple(self._findings), self._reuses, self._steps / max(busy_s, 1e-9),
+            max(0, resident_bytes() - before_bytes),
+        )  # fmt: skip
+
+    def _reset(self, seed: int | None) -> Any:
+        obs, info = self._env.reset(seed=seed)
+        self._look_at(obs, info)
+        self._rows.append((digest(obs), "reset", "", ""))
+        return obs
+
+    def _look_at(self, obs: Any, info: Any) -> None:
+        if not self._env.observation_space.contains(obs):
+            self._findings["an observation is not in observation_space (shape, dtype or bounds)"] = None
+        if not isinstance(info, Mapping):
+            self._findings[f"info is a {type(info).__name__}, not a dict"] = None
+
+    def _look_at_buffer(self, kept: Any, kept_digest: str, obs: Any) -> None:
+        if digest(kept) != kept_digest or any(np.shares_memory(a, b) for a, b in _pairs(kept, obs)):
+            self._reuses = True
+
+
+def digest(value: Any) -> str:
+    """A few characters that differ if the value does."""
+    found = hashlib.blake2b(digest_size=8)
+    for part in _parts(value):
+        array = np.asarray(part)
+        found.update(f"{array.dtype}{array.shape}".encode())
+        found.update(repr(part).encode() if array.dtype == object else array.tobytes())
+    return found.hexdigest()
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        for key in sorted(value):
+            yield from _parts(value[key])
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _parts(item)
+    else:
+        yield value
+
+
+def _pairs(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
+    for a, b in zip(_parts(one), _parts(other), strict=False):
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+            yield a, b
+
+
+def _stir(env: Any) -> None:
+    """Step an environment whose answers nobody wants."""
+    _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+    if terminated or truncated:
+        env.reset()
+
+
+def first_difference(one: Trace, other: Trace) -> str | None:
+    """Where two traces part, in words; None if they do not."""
+    for i, (a, b) in enumerate(zip(one.rows, other.rows, strict=False)):
+        if a != b:
+            part = next(name for name, x, y in zip(PARTS, a, b, strict=True) if x != y)
+            return f"{part} of row {i} (row 0 is the reset's)"
+    return None

@@ -1,0 +1,151 @@
+"""Faults that really happen in emulators, put into games that otherwise play on: which, when, in which slot, how often.
+
+``Natural("cynes_state_byte", When("step", at=5, slots=(2,)))`` is a picklable factory: it goes wherever a pool takes an
+environment. The game is one of our own, on the emulator that has the fault; it is deterministic and can be saved like
+any other. With ``when=None`` it never breaks: the run to compare with. The ways to break are in ``strikes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+
+from ninelives import sims
+from ninelives.errors import EmulatorError, UsageError
+from ninelives.sims.env import EmulatorEnv
+from ninelives.sims.libretro.cores import found_cores
+from ninelives.spec.context import SlotContext, current_slot
+from ninelives.testing import strikes
+from ninelives.testing.zoo import When
+
+DATA = Path(sims.__file__).parent / "games" / "data"
+ERRAND, LANTERN = DATA / "errand.gba", DATA / "lantern.nes"
+FRAME_SKIP = 4
+BOOT = (("noop", 30), ("start", 4), ("noop", 30))
+"""Past the title, in both games."""
+
+CELLS = {ERRAND: 0x03005000, LANTERN: 0x0000}
+"""Where the 64 bytes of memory lie that are observed beside the screen: the clock, the player and the like."""
+
+OLD_MGBA = "mgba of stable-retro"
+
+
+@dataclass(frozen=True)
+class NaturalFault:
+    """One fault and the machine that has it.
+
+    Attributes:
+        rom: the game.
+        core: the emulator, as ``open_emulator`` takes it.
+        seen: the signal that ends the process, or ``hang``.
+        strike: takes the machine and breaks; None: breaks while it is built.
+    """
+
+    rom: Path
+    core: str
+    seen: str
+    strike: Callable[[Any], None] | None
+
+
+FAULTS: Mapping[str, NaturalFault] = {
+    "cynes_state_byte": NaturalFault(LANTERN, "cynes", "SIGSEGV", strikes.cynes_state_byte),
+    "fceumm_state_length": NaturalFault(LANTERN, "fceumm", "hang", strikes.fceumm_state_length),
+    "old_mgba_state_byte": NaturalFault(ERRAND, OLD_MGBA, "hang", strikes.old_mgba_state_byte),
+    "run_after_unload": NaturalFault(ERRAND, "mgba", "SIGSEGV", strikes.run_after_unload),
+    "stale_memory_view": NaturalFault(ERRAND, "mgba", "SIGSEGV", strikes.stale_memory_view),
+    "dropped_picture": NaturalFault(ERRAND, "bindings:mgba", "SIGSEGV", strikes.dropped_picture),
+    "rewritten_save_file": NaturalFault(ERRAND, "bindings:mgba", "SIGBUS", strikes.rewritten_save_file),
+    "unread_log": NaturalFault(ERRAND, "bindings:mgba", "hang", strikes.unread_log),
+    "endless_constructor": NaturalFault(LANTERN, "nes_py", "hang", None),
+}
+"""Every one is described in ``docs/natural_faults.md``."""
+
+
+@dataclass(frozen=True)
+class Natural:
+    """A factory of games that break: ``fault`` is a name of ``FAULTS``.
+
+    ``endless_constructor`` breaks in phase ``construct``, all others in ``step`` or ``reset``.
+    """
+
+    fault: str
+    when: When | None = field(default_factory=When)
+
+    def __post_init__(self) -> None:
+        if self.fault not in FAULTS:
+            raise ValueError(f"fault={self.fault!r} is not known; allowed: {', '.join(FAULTS)}")
+        allowed = ("step", "reset") if FAULTS[self.fault].strike else ("construct",)
+        if self.when is not None and self.when.phase not in allowed:
+            raise ValueError(f"phase={self.when.phase!r}: {self.fault} breaks in {' or '.join(allowed)}")
+
+    def __call__(self) -> gymnasium.Env[Any, Any]:
+        """Build one, or break."""
+        if FAULTS[self.fault].strike:
+            return NaturalEnv(self)
+        return strikes.game_with_start_screen(LANTERN, is_endless=has_come(self.when, "construct", 1, _place()))
+
+
+class NaturalEnv(EmulatorEnv):
+    """One of our own games, until it breaks."""
+
+    def __init__(self, plan: Natural) -> None:
+        self._fault, self._when, self._place = FAULTS[plan.fault], plan.when, _place()
+        self._counts = {"reset": 0, "step": 0}
+        super().__init__(
+            self._fault.rom,
+            core=core_of(self._fault),
+            frame_skip=FRAME_SKIP,
+            memory={"cells": {"address": CELLS[self._fault.rom], "count": 64}},
+            observe=("cells",),
+            boot=BOOT,
+        )
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset, or break."""
+        self._break_if_due("reset")
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Step, or break."""
+        self._break_if_due("step")
+        return super().step(action)
+
+    def _break_if_due(self, phase: str) -> None:
+        self._counts[phase] += 1
+        if self._fault.strike and has_come(self._when, phase, self._counts[phase], self._place):
+            self._fault.strike(self.machine)
+
+
+def core_of(fault: NaturalFault) -> str:
+    """The emulator, found; EmulatorError where it is not installed."""
+    if fault.core != OLD_MGBA:
+        return fault.core
+    old = [core.path for core in found_cores() if core.name == "mgba" and core.source == "stable-retro"]
+    if not old:
+        raise EmulatorError("the mGBA core of stable-retro is not installed: pip install 'ninelives[cores]'")
+    return str(old[0])
+
+
+def missing(fault: str) -> str | None:
+    """Why a fault cannot be had on this machine; None if it can."""
+    try:
+        Natural(fault, None)().close()
+    except EmulatorError as error:
+        return str(error)
+    return None
+
+
+def has_come(when: When | None, phase: str, count: int, place: SlotContext | None) -> bool:
+    """Whether to break now."""
+    return when is not None and when.has_come(phase, count, place)
+
+
+def _place() -> SlotContext | None:
+    try:
+        return current_slot()
+    except UsageError:
+        return None

@@ -1,0 +1,280 @@
+"""Collects rollouts: the policy acts, the pool steps, rows are written in place.
+
+Owns what is carried from one rollout to the next (observation, flags, memory, masks, the noise generator). What it
+collects is a function of that, the weights and the environments. Must never learn, nor decide what a fault means: rows
+that are no true transitions are marked, and that is all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ninelives.pool.batch import Batch
+from ninelives.pool.pool import Pool
+from ninelives.spec.arrays import split, tree_of
+from ninelives.spec.autoreset import Autoreset
+from ninelives.train.nets import Policy
+from ninelives.train.normalise import ObsNormaliser
+from ninelives.train.player import MASK, take_masks
+from ninelives.train.rollout import EndedEpisode, Final, Rollout
+
+Watch = Callable[[Batch], None]
+Rows = tuple[npt.NDArray[Any], ...]
+Flags = npt.NDArray[np.bool_]
+When = Any
+"""A row of time, or one per slot of a batch."""
+
+EVERYBODY = slice(None)
+
+
+class StoppedError(RuntimeError):
+    """The rollout is not complete, because nobody wants it any more."""
+
+
+@dataclass
+class Carry:
+    """What one rollout leaves to the next: one row per slot."""
+
+    obs: Rows
+    ended: Flags
+    starts: Flags
+    state: Tensor | None
+    masks: Flags | None
+
+
+class Collector:
+    """Steps a pool with a policy, all slots at once.
+
+    Args:
+        pool: nothing may be under way in it between rollouts.
+        policy: of the same shape as those that will act.
+        generator: decides the actions.
+        normaliser: of observations, if they are normalised.
+        watch: is shown every batch between steps.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        policy: Policy,
+        generator: torch.Generator,
+        normaliser: ObsNormaliser | None = None,
+        watch: Watch | None = None,
+    ) -> None:
+        self.pool, self.generator, self.normaliser, self._watch = pool, generator, normaliser, watch
+        self._same_step = Autoreset.parse(pool.options.autoreset) is Autoreset.SAME_STEP
+        self._node = tree_of(pool.observation_space)
+        self._head, self._device = policy.head, policy.device
+        self._state = self._first_state = policy.first_state(pool.num_envs)
+        self._obs_rows: Rows = ()
+        self._carry: Carry | None = None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Collect no further; for another thread to call."""
+        self._stopped = True
+
+    @property
+    def carry(self) -> Carry:
+        """What the next rollout begins with."""
+        assert self._carry is not None, "begin() comes first"
+        return self._carry
+
+    def begin(self, batch: Batch) -> None:
+        """First observations of all slots."""
+        slots = self.pool.num_envs
+        everyone, masks = np.ones(slots, np.bool_), None
+        if MASK in batch.infos and self._head.mask_size:
+            masks = np.ones((slots, self._head.mask_size), np.bool_)
+            take_masks(self._head, masks, range(slots), batch.infos)
+        self._carry = Carry(self._seen(batch), ~everyone, everyone, self._first_state, masks)
+
+    def collect(self, policy: Policy, rollout: Rollout, version: int) -> None:
+        """Fill the rollout."""
+        begun = time.perf_counter()
+        with torch.inference_mode():
+            self._open(rollout, version)
+            noise = policy.head.noise((rollout.steps, rollout.slots), self.generator).to(self._device)
+            self._step_all(policy, rollout, noise)
+            self._close(rollout)
+            self._look_back(policy, rollout)
+        rollout.seconds = time.perf_counter() - begun
+
+    def _open(self, rollout: Rollout, version: int) -> None:
+        carry = self.carry
+        self._obs_rows = tuple(leaf.numpy() for leaf in rollout.obs)
+        for into, rows in zip(self._obs_rows, carry.obs, strict=True):
+            into[0] = rows
+        rollout.starts[0], self._state = carry.starts, carry.state
+        if rollout.masks is not None:
+            rollout.masks.fill_(True)
+            rollout.masks[0].numpy()[...] = carry.masks
+        rollout.versions.fill(version)
+        rollout.episodes.clear()
+        rollout.finals.clear()
+
+    def _step_all(self, policy: Policy, rollout: Rollout, noise: Tensor) -> None:
+        """The loop that everything else is out of the way of."""
+        step, sample, to_env = self.pool.step, policy.head.sample, policy.head.to_env
+        draws, actions, params = noise.unbind(0), rollout.actions.unbind(0), rollout.params.unbind(0)
+        obs = list(zip(*(leaf.unbind(0) for leaf in rollout.obs), strict=True))
+        for now in range(rollout.steps):
+            numbers = self._think(policy, rollout, obs[now], now)
+            params[now].copy_(numbers)
+            actions[now].copy_(sample(numbers, draws[now]))
+            batch = step(to_env(actions[now].numpy()))
+            self._take(rollout, now, EVERYBODY, batch)
+            self._pause(batch)
+
+    def _think(self, policy: Policy, rollout: Rollout, obs: tuple[Tensor, ...], now: int) -> Tensor:
+        """The actor's numbers for one row of every slot."""
+        if policy.memory is None:
+            features: Tensor = policy.encoder(self._all_there(obs))
+        else:
+            if rollout.states is not None and self._state is not None and now % rollout.sequence == 0:
+                rollout.states[now // rollout.sequence].copy_(self._state)
+            starts = self._there(torch.from_numpy(rollout.starts[now]))
+            features, self._state = policy.features(self._all_there(obs), self._state, starts)
+        if rollout.features is not None:
+            rollout.features[now].copy_(features)
+        numbers: Tensor = policy.actor(features)
+        return numbers if rollout.masks is None else policy.head.masked(numbers, self._there(rollout.masks[now]))
+
+    def _pause(self, batch: Batch) -> None:
+        """Between two steps."""
+        if self._watch is not None:
+            self._watch(batch)
+        if self._stopped:
+            raise StoppedError("collecting was stopped")
+
+    def _take(self, rollout: Rollout, now: When, slots: Any, batch: Batch) -> None:
+        """What came of the actions at ``now`` in these slots."""
+        for into, row in zip(self._obs_rows, self._seen(batch), strict=True):
+            into[now + 1, slots] = row
+        rollout.rewards[now, slots] = batch.reward
+        rollout.terminated[now, slots] = batch.terminated
+        rollout.truncated[now, slots] = batch.truncated
+        rollout.valid[now, slots] = batch.valid
+        if self._state is not None:
+            rollout.starts[now + 1, slots] = self._starts(rollout, now, slots, batch)
+        if batch.infos:
+            self._take_infos(rollout, now, batch)
+        if len(batch.episodes):
+            self._take_episodes(rollout, now, batch)
+
+    def _seen(self, batch: Batch) -> Rows:
+        """The leaves of a batch of observations, in order, as the network shall see them."""
+        obs = batch.obs
+        rows = (obs,) if isinstance(obs, np.ndarray) else tuple(value for _, value in split(self._node, obs))
+        if self.normaliser is None:
+            return rows
+        self.normaliser.learn(rows, batch.valid)
+        return self.normaliser.apply(rows)
+
+    def _starts(self, rollout: Rollout, now: When, slots: Any, batch: Batch) -> Flags:
+        """A memory forgets after an episode's end, after a reset row, and after rows that never were."""
+        if self._same_step:
+            return batch.terminated | batch.truncated | ~batch.valid
+        ended = rollout.terminated[now - 1, slots] | rollout.truncated[now - 1, slots]
+        before: Flags = np.where(np.asarray(now) > 0, ended, self.carry.ended[slots])
+        return before | ~batch.valid
+
+    def _take_infos(self, rollout: Rollout, now: When, batch: Batch) -> None:
+        infos, slots = batch.infos, batch.slots.tolist()
+        rows = np.broadcast_to(now, len(slots)).tolist()
+        if rollout.masks is not None and MASK in infos:
+            allowed = rollout.masks.numpy()
+            for row in np.flatnonzero(infos[f"_{MASK}"]).tolist():
+                allowed[rows[row] + 1, slots[row]] = self._head.mask_row(infos[MASK][row])
+        if self._same_step and "final_obs" in infos:
+            cut = infos["_final_obs"] & batch.truncated & ~batch.terminated & batch.valid
+            for row in np.flatnonzero(cut).tolist():
+                state = None if self._state is None else self._state[slots[row]].clone()
+                leaves = self._final_leaves(infos["final_obs"][row])
+                rollout.finals.append(Final(rows[row], slots[row], leaves, state))
+
+    def _final_leaves(self, obs: Any) -> Rows:
+        rows = tuple(np.asarray(value)[None] for _, value in split(self._node, obs))
+        return rows if self.normaliser is None else self.normaliser.apply(rows)
+
+    def _take_episodes(self, rollout: Rollout, now: When, batch: Batch) -> None:
+        ended = batch.episodes
+        rows = dict(zip(batch.slots.tolist(), np.broadcast_to(now, len(batch)).tolist(), strict=True))
+        columns = (ended.slots.tolist(), ended.returns.tolist(), ended.lengths.tolist(), ended.times_s.tolist())
+        rollout.episodes += [EndedEpisode(rows[row[0]], *row) for row in zip(*columns, strict=True)]
+
+    def _close(self, rollout: Rollout) -> None:
+        """What the rollout leaves to the next, and which of its rows are true steps of an episode."""
+        ended = rollout.ended
+        rollout.learned[...] = rollout.valid
+        if not self._same_step:
+            rollout.learned[1:] &= ~ended[:-1]
+            rollout.learned[0] &= ~self.carry.ended
+        self._carry = Carry(
+            obs=tuple(rows[-1].copy() for rows in self._obs_rows),
+            ended=ended[-1].copy(),
+            starts=rollout.starts[-1].copy(),
+            state=self._state,
+            masks=None if rollout.masks is None else rollout.masks[-1].numpy().copy(),
+        )
+
+    def _look_back(self, policy: Policy, rollout: Rollout) -> None:
+        """Everything that need not be known while steps are made, for all rows at once."""
+        seen = rollout.obs[0][:-1] if rollout.features is None else rollout.features
+        values = policy.values(self._there(seen.flatten(0, 1))).view(rollout.steps, rollout.slots)
+        newest, starts = tuple(leaf[-1] for leaf in rollout.obs), torch.from_numpy(rollout.starts[-1])
+        last, _ = policy.features(self._all_there(newest), self._state, self._there(starts))
+        rollout.values[:-1], rollout.values[-1] = values.cpu().numpy(), policy.values(last).cpu().numpy()
+        params, actions = self._there(rollout.params), self._there(rollout.actions)
+        rollout.log_probs.copy_(policy.head.log_prob(params, actions))
+        rollout.final_values[...] = rollout.values[1:]
+        if rollout.finals:
+            self._value_finals(policy, rollout)
+
+    def _value_finals(self, policy: Policy, rollout: Rollout) -> None:
+        finals = rollout.finals
+        joined = tuple(
+            torch.from_numpy(np.concatenate(rows)).to(self._device, leaf.dtype)
+            for leaf, rows in zip(rollout.obs, zip(*(final.leaves for final in finals), strict=True), strict=True)
+        )
+        states = [final.state for final in finals if final.state is not None]
+        going_on = torch.zeros(len(finals), dtype=torch.bool, device=self._device)
+        features, _ = policy.features(joined, torch.stack(states) if states else None, going_on)
+        at = [final.row for final in finals], [final.slot for final in finals]
+        rollout.final_values[at] = policy.values(features).cpu().numpy()
+
+    def _there(self, rows: Tensor) -> Tensor:
+        """Where the network is."""
+        return rows if self._device.type == "cpu" else rows.to(self._device)
+
+    def _all_there(self, leaves: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return leaves if self._device.type == "cpu" else tuple(leaf.to(self._device) for leaf in leaves)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the next rollout depends on, but for weights and environments."""
+        carry = self.carry
+        return {
+            "obs": [rows.copy() for rows in carry.obs],
+            "ended": carry.ended.copy(),
+            "starts": carry.starts.copy(),
+            "state": None if carry.state is None else carry.state.cpu().clone(),
+            "masks": None if carry.masks is None else carry.masks.copy(),
+            "noise": self.generator.get_state(),
+            "normaliser": None if self.normaliser is None else self.normaliser.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        memory = None if state["state"] is None else self._there(torch.as_tensor(state["state"]))
+        self._carry = Carry(tuple(state["obs"]), state["ended"], state["starts"], memory, state["masks"])
+        self.generator.set_state(torch.as_tensor(state["noise"]))
+        if self.normaliser is not None:
+            self.normaliser.load_state_dict(state["normaliser"])

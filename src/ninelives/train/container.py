@@ -1,0 +1,235 @@
+"""The file a checkpoint is: plain facts, a tree of values and the bytes of its arrays, under one SHA-256.
+
+::
+
+    magic  format │ lengths of three parts │ SHA-256 of them │ facts (JSON) │ tree (JSON) │ arrays, one by one
+     8 B     4 B  │        3 x 8 B         │      32 B       │
+
+Owns the bytes. Reading one never runs code that it brings along: there is no pickle in it unless a value is bytes that
+somebody else pickled. It knows nothing of training, of directories, or of which file is the newest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ninelives.errors import CheckpointError
+
+MAGIC = b"\x93NINELIVES"
+FORMAT = 1
+"""Read as far as here by every version there will ever be: what follows may change with the number."""
+
+_HEAD = struct.Struct("<8sI")
+_REST = struct.Struct("<3Q32s")
+
+_KNOWN_BEGINNINGS = {
+    b"PK\x03\x04": "a zip file, as torch.save and Stable-Baselines3 write them",
+    b"\x80": "a pickle",
+    b"\x93NUMPY": "a NumPy array",
+    b"\x89PNG": "a picture",
+}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a container holds: ``facts`` to look at, ``tree`` to go on from."""
+
+    facts: dict[str, Any]
+    tree: Any
+
+
+def packed(facts: Mapping[str, Any], tree: Any) -> bytes:
+    """The bytes of a container.
+
+    Raises:
+        TypeError: something in the tree cannot be kept; names its place.
+    """
+    parts = (_json(facts), *_packed_tree(tree))
+    return b"".join((_HEAD.pack(MAGIC, FORMAT), _REST.pack(*map(len, parts), _sha256(parts).digest()), *parts))
+
+
+def sha256_of_tree(tree: Any) -> str:
+    """One hash of every value, name, dtype, shape and bit of a tree, in its order."""
+    return _sha256(_packed_tree(tree)).hexdigest()
+
+
+def read(path: Path) -> Contents:
+    """Everything in a container.
+
+    Raises:
+        CheckpointError: missing, foreign, newer, truncated or damaged; each says which.
+    """
+    facts, tree, blobs = _parts(path)
+    return Contents(json.loads(facts), _value(json.loads(tree), memoryview(blobs)))
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """Only the facts, of a container that is whole; needs no torch."""
+    facts: dict[str, Any] = json.loads(_parts(path)[0])
+    return facts
+
+
+def _parts(path: Path) -> list[bytes]:
+    """The three parts of a file, after every check."""
+    data = _bytes_of(path)
+    _check_kind(path, data)
+    if len(data) < _HEAD.size + _REST.size:
+        raise _truncated(path, len(data), None)
+    *lengths, digest = _REST.unpack_from(data, _HEAD.size)
+    begin = _HEAD.size + _REST.size
+    whole = begin + sum(lengths)
+    if len(data) < whole:
+        raise _truncated(path, len(data), whole)
+    if len(data) > whole or hashlib.sha256(memoryview(data)[begin:]).digest() != digest:
+        raise CheckpointError(
+            f"checkpoint {path} is damaged: its contents do not have the SHA-256 that was written with them. "
+            "Go on from the one before it with --resume-previous"
+        )
+    parts = []
+    for length in lengths:
+        parts.append(data[begin : begin + length])
+        begin += length
+    return parts
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise CheckpointError(f"there is no checkpoint {path}") from None
+    except OSError as error:
+        raise CheckpointError(f"checkpoint {path} cannot be read: {error.strerror or error}") from error
+
+
+def _check_kind(path: Path, data: bytes) -> None:
+    if not data:
+        raise _truncated(path, 0, None)
+    if not (data.startswith(MAGIC) or MAGIC.startswith(data)):
+        looks = next((what for start, what in _KNOWN_BEGINNINGS.items() if data.startswith(start)), "")
+        looks = looks or f"it begins with {data[:8]!r}"
+        raise CheckpointError(
+            f"{path} is no checkpoint of Ninelives: {looks}. Give a file from the checkpoints/ of a run directory"
+        )
+    if len(data) < _HEAD.size:
+        raise _truncated(path, len(data), None)
+    number = _HEAD.unpack_from(data)[1]
+    if number > FORMAT:
+        raise CheckpointError(
+            f"checkpoint {path} has format {number}, and this Ninelives reads formats up to {FORMAT}: a newer version "
+            "wrote it. Install that version, or go on from an older checkpoint"
+        )
+    if number < 1:
+        raise CheckpointError(f"checkpoint {path} is damaged: it has format {number}, which never was one")
+
+
+def _truncated(path: Path, there: int, whole: int | None) -> CheckpointError:
+    of = "" if whole is None else f" of {whole}"
+    return CheckpointError(
+        f"checkpoint {path} is truncated: it ends after {there}{of} bytes, as on a full disk or in a copy that was "
+        "broken off. Go on from the one before it with --resume-previous"
+    )
+
+
+def _packed_tree(tree: Any) -> tuple[bytes, bytes]:
+    blobs: list[bytes] = []
+    return _json(_plain(tree, "state", blobs)), b"".join(blobs)
+
+
+def _sha256(parts: Iterable[bytes]) -> hashlib._Hash:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+# ---- the tree: JSON, where a value that JSON has no word for is a list that begins with its kind --------------------
+
+
+def _plain(value: Any, place: str, blobs: list[bytes]) -> Any:
+    if value is None or isinstance(value, bool | str) or type(value) in (int, float):
+        return value
+    if isinstance(value, Mapping):
+        pairs = [[_key(key, place), _plain(item, f"{place}.{key}", blobs)] for key, item in value.items()]
+        return ["map", pairs]
+    if type(value) in (list, tuple):
+        items = [_plain(item, f"{place}[{number}]", blobs) for number, item in enumerate(value)]
+        return [type(value).__name__, items]
+    if isinstance(value, bytes | bytearray | memoryview):
+        return ["bytes", _kept(bytes(value), blobs)]
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain_array(np.asarray(value), place, blobs)
+    if (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
+        flat = value.detach().cpu().contiguous().reshape(-1)
+        raw = flat.view(torch.uint8).numpy().tobytes()
+        return ["tensor", str(value.dtype).removeprefix("torch."), list(value.shape), _kept(raw, blobs)]
+    raise TypeError(
+        f"{place} is a {type(value).__name__}, which a checkpoint cannot keep; give its state as plain values"
+    )
+
+
+def _plain_array(array: npt.NDArray[Any], place: str, blobs: list[bytes]) -> Any:
+    if array.dtype.hasobject or array.dtype.names:
+        raise TypeError(f"{place} is an array of {array.dtype}, which a checkpoint cannot keep")
+    return ["array", array.dtype.str, list(array.shape), _kept(array.tobytes(), blobs)]
+
+
+def _kept(raw: bytes, blobs: list[bytes]) -> int:
+    blobs.append(raw)
+    return len(raw)
+
+
+def _key(key: Any, place: str) -> Any:
+    if isinstance(key, str) or type(key) is int:
+        return key
+    raise TypeError(f"{place} has the key {key!r}; a checkpoint keeps keys that are str or int")
+
+
+def _value(plain: Any, blobs: memoryview) -> Any:
+    """The tree again. Blobs lie in the order in which the tree names them."""
+    taken = 0
+
+    def take(length: int) -> memoryview:
+        nonlocal taken
+        taken += length
+        return blobs[taken - length : taken]
+
+    def build(node: Any) -> Any:
+        if not isinstance(node, list):
+            return node
+        kind, *rest = node
+        if kind == "map":
+            return {key: build(item) for key, item in rest[0]}
+        if kind in ("list", "tuple"):
+            items = [build(item) for item in rest[0]]
+            return items if kind == "list" else tuple(items)
+        if kind == "bytes":
+            return bytes(take(rest[0]))
+        dtype, shape, length = rest
+        if kind == "array":
+            return np.frombuffer(bytearray(take(length)), np.dtype(dtype)).reshape(shape)
+        return _tensor(dtype, shape, take(length))
+
+    return build(plain)
+
+
+def _tensor(dtype: str, shape: list[int], raw: memoryview) -> Any:
+    import torch
+
+    kind = getattr(torch, dtype)
+    if not raw:
+        return torch.empty(shape, dtype=kind)
+    return torch.frombuffer(bytearray(raw), dtype=torch.uint8).view(kind).reshape(shape)

@@ -1,0 +1,45 @@
+"""Values of settings, checked one by one: what does not fit is refused with key, value and what is allowed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ninelives.errors import ConfigError
+
+
+def whole(key: str, value: object, least: int, or_else: str = "") -> None:
+    """A whole number, ``least`` or more."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        other = f", or {or_else}" if or_else else ""
+        raise ConfigError(f"{key}={value!r} must be a whole number, {least} or more{other}")
+
+
+def number(key: str, value: object) -> float:
+    """A number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(f"{key}={value!r} must be a number, not {type(value).__name__}")
+    return float(value)
+
+
+def above(key: str, value: object, bound: float) -> None:
+    """A number greater than ``bound``."""
+    if not number(key, value) > bound:
+        raise ConfigError(f"{key}={value!r} must be greater than {bound}")
+
+
+def at_least(key: str, value: object, bound: float) -> None:
+    """A number, ``bound`` or more."""
+    if not number(key, value) >= bound:
+        raise ConfigError(f"{key}={value!r} must be {bound} or more")
+
+
+def between(key: str, value: object, low: float, high: float) -> None:
+    """A number from ``low`` to ``high``."""
+    if not low <= number(key, value) <= high:
+        raise ConfigError(f"{key}={value!r} must be between {low} and {high}")
+
+
+def one_of(key: str, value: object, allowed: Sequence[object]) -> None:
+    """One of these."""
+    if value not in allowed:
+        raise ConfigError(f"{key}={value!r} is not known; allowed: {', '.join(map(repr, allowed))}")

@@ -1,0 +1,66 @@
+"""The slow path: anything that is not a number in a fixed place. Infos, options, calls, spaces, tracebacks.
+
+One sparse memory file with a private window per slot and direction. A letter is written at the start of its window and
+its length goes into a control word that is published with the request or the answer, so there is one writer and one
+reader at any time, nobody ever blocks on a full pipe, and the letters of a dead worker can still be read. Windows are
+4 GiB of address, not of memory: only pages that were written exist.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped, unused-ignore]
+
+from ninelives.errors import TransportError
+
+WINDOW_BYTES = 1 << 32
+"""Address space of one letter. A larger letter is refused, not truncated."""
+
+TO_WORKER, TO_PARENT, ORDER, STATE = 0, 1, 2, 3
+"""Directions: a request's letter, an answer's, an order to restore (to the worker), a snapshot (to the parent)."""
+
+DIRECTIONS = 4
+
+
+class Mailbox:
+    """Letters by window number. Slots come first; ``worker_window`` gives each worker one of its own."""
+
+    def __init__(self, fd: int, slots: int) -> None:
+        self.fd = fd
+        self.slots = slots
+
+    def worker_window(self, worker: int) -> int:
+        """The window in which a worker's own letters lie (specification, hello, last words)."""
+        return self.slots + worker
+
+    def put(self, window: int, direction: int, value: Any) -> int:
+        """Write one object; returns its length in bytes."""
+        return self.put_bytes(window, direction, cloudpickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
+
+    def put_bytes(self, window: int, direction: int, letter: bytes) -> int:
+        """Write raw bytes; returns their number."""
+        if len(letter) > WINDOW_BYTES:
+            raise TransportError(f"a letter of {len(letter)} bytes is larger than the mailbox window of 4 GiB")
+        at, rest = (DIRECTIONS * window + direction) * WINDOW_BYTES, memoryview(letter)
+        while rest:
+            written = os.pwrite(self.fd, rest, at)
+            at, rest = at + written, rest[written:]
+        return len(letter)
+
+    def get(self, window: int, direction: int, nbytes: int) -> Any:
+        """Read back the object of ``nbytes`` bytes. Only our own processes can write here."""
+        return pickle.loads(self.get_bytes(window, direction, nbytes))
+
+    def get_bytes(self, window: int, direction: int, nbytes: int) -> bytes:
+        """Read back raw bytes."""
+        at, parts = (DIRECTIONS * window + direction) * WINDOW_BYTES, []
+        while nbytes > 0:
+            part = os.pread(self.fd, nbytes, at)
+            if not part:
+                raise TransportError(f"mailbox window {window} is shorter than its announced length")
+            parts.append(part)
+            at, nbytes = at + len(part), nbytes - len(part)
+        return b"".join(parts)

@@ -1,0 +1,73 @@
+"""One CSV row an update: steps, speed, returns, losses. What ``ninelives runs`` and any spreadsheet read."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TextIO
+
+
+class ProgressTable:
+    """Appends rows to a file; the first row decides the columns, a file that is there already is continued."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: TextIO | None = None
+        self._columns = columns_of(path)
+
+    def row(self, values: Mapping[str, float | None]) -> None:
+        """One row; names that are not columns are left out, columns without a value stay empty."""
+        if self._file is None:
+            self._file = self._open(list(values))
+        csv.writer(self._file, lineterminator="\n").writerow([_cell(values.get(name)) for name in self._columns])
+
+    def flush(self) -> None:
+        """Write out what is still in memory."""
+        if self._file is not None:
+            self._file.flush()
+
+    def close(self) -> None:
+        """Write out and close."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _open(self, names: list[str]) -> TextIO:
+        file = self.path.open("a", newline="")
+        if not self._columns:
+            self._columns = names
+            csv.writer(file, lineterminator="\n").writerow(names)
+        return file
+
+
+def columns_of(path: Path) -> list[str]:
+    """The columns of a table; none if there is no table yet."""
+    try:
+        with path.open(newline="") as file:
+            return next(csv.reader(file), [])
+    except OSError:
+        return []
+
+
+def read_table(path: Path) -> list[dict[str, float]]:
+    """Every row of a table; cells that are no numbers are left out."""
+    try:
+        with path.open(newline="") as file:
+            return [_numbers(row) for row in csv.DictReader(file)]
+    except OSError:
+        return []
+
+
+def _cell(value: float | None) -> str:
+    return "" if value is None else f"{value:.8g}" if isinstance(value, float) else str(value)
+
+
+def _numbers(row: Mapping[str | None, object]) -> dict[str, float]:
+    numbers = {}
+    for name, cell in row.items():
+        try:
+            numbers[str(name)] = float(str(cell))
+        except ValueError:
+            continue
+    return numbers

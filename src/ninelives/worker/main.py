@@ -1,0 +1,234 @@
+"""A worker's life: import, construct, say hello, wait for go, construct the rest, serve, close.
+
+Called by name in a process that ``supervise.child`` has prepared (own process group, log instead of terminal, scratch
+directory, no foreign descriptors). Any failure before the first observation is left as last words in the mailbox.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import pickle
+import random
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ninelives.native import native_module
+from ninelives.spec.autoreset import Autoreset
+from ninelives.spec.context import SlotContext
+from ninelives.spec.data import DataSpec
+from ninelives.spec.phase import Phase, Stage
+from ninelives.spec.plan import Probe
+from ninelives.spec.seat import Hello, Seat, WorkerSpec
+from ninelives.supervise.child import DUMP_SIGNAL
+from ninelives.transport.bell import Bell
+from ninelives.transport.control import TO_CORE, TO_GO, TO_LETTER, TO_STOP, Control, control_layout
+from ninelives.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
+from ninelives.transport.segment import Segment
+from ninelives.worker import probe
+from ninelives.worker.last_words import heard, last_words
+from ninelives.worker.loop import make_loop
+from ninelives.worker.slot import EnvSlot
+from ninelives.worker.stamp import Stamp
+
+EXIT_FAILED = 3
+"""Exit code of a worker that left last words: it never booted."""
+
+
+def run(args: Mapping[str, Any], payload: Any) -> int:
+    """Live; returns the exit code. ``payload`` is the environment's specification if it came by fork."""
+    seat = Seat(**args, payload=payload)
+    _leave_native_stack()
+    control_segment = Segment(seat.control_fd, control_layout(seat.workers, seat.slots).nbytes)
+    control_segment.keep_from_children()
+    worker = Worker(seat, Control(control_segment.buffer, seat.workers, seat.slots))
+    try:
+        worker.start()
+        worker.serve()
+    except Exception:
+        worker.leave_last_words()
+        return EXIT_FAILED
+    worker.close()
+    return 0
+
+
+def _leave_native_stack() -> None:
+    """On request leave the native stack too: a handler of our own, called by faulthandler after the Python stack."""
+    native = native_module("ninelives.worker._native")
+    if native is not None:
+        faulthandler.unregister(DUMP_SIGNAL)
+        native.install_native_dump(int(DUMP_SIGNAL), 2)
+        faulthandler.register(DUMP_SIGNAL, file=2, all_threads=True, chain=True)
+
+
+class Worker:
+    """The process's own state: its slots, its line of control words, its letters."""
+
+    def __init__(self, seat: Seat, control: Control) -> None:
+        self._seat, self._control = seat, control
+        self._mail = Mailbox(seat.mail_fd, seat.slots)
+        self._stamp = Stamp(control, seat.worker, seat.generation)
+        self._bell, self._parent_bell = Bell(*seat.bell), Bell(*seat.parent_bell)
+        self._slots: dict[int, EnvSlot] = {}
+
+    def start(self) -> None:
+        """Everything up to the first request."""
+        self._stamp.enter(Phase.IMPORT)
+        # A forked process inherits its parent's random state: unseeded environments would all play the same game.
+        random.seed()
+        np.random.seed()
+        window = self._mail.worker_window(self._seat.worker)
+        spec: WorkerSpec = self._mail.get(window, TO_WORKER, self._seat.letter_bytes)
+        env = pickle.loads(spec.env) if isinstance(spec.env, bytes) else self._seat.payload
+        self._make = env.load()
+        self._spec = spec
+        with heard() as self._warnings:
+            for slot in spec.slots:
+                self._construct(slot)
+        measured = self._measure(spec.slots[0]) if spec.groups is None and not spec.spare else None
+        self._say_hello(measured)
+        told = self._await_go()
+        self._groups = spec.groups if spec.groups is not None else told
+        if spec.spare:
+            self._take_seats([s for slots in self._groups.values() for s in slots])
+        for slot in (s for slots in self._groups.values() for s in slots if s not in self._slots):
+            self._construct(slot)
+        self._attach()
+        self._stamp.enter(Phase.IDLE)
+        self._tell(Stage.READY)
+
+    def _take_seats(self, slots: list[int]) -> None:
+        """A spare steps in: its environments become those of the slots that lost theirs."""
+        built = list(self._slots.values())
+        self._slots = {}
+        for env_slot, slot in zip(built, slots, strict=False):
+            env_slot.index = slot
+            self._slots[slot] = env_slot
+        for left_over in built[len(slots) :]:
+            left_over.close()
+
+    def _attach(self) -> None:
+        """Take the rows of the slab, then bring back the episodes that an earlier generation has left."""
+        slab = Segment(self._seat.slab_fd, self._data.layout.nbytes)
+        slab.keep_from_children()
+        self._arrays = self._data.layout.views(slab.buffer)
+        spec, autoreset = self._spec, Autoreset(self._spec.autoreset)
+        for slot in self._slots.values():
+            slot.attach(
+                self._data,
+                self._arrays,
+                spec.check,
+                autoreset,
+                spec.seed_episodes,
+                spec.heals,
+                spec.snapshot_every,
+                spec.restore_timeout_s,
+            )
+        for slot in self._slots.values():
+            if self._control.restore_bytes[slot.index]:
+                slot.is_restored(fresh=True)
+
+    def serve(self) -> None:
+        """Answer requests until told to stop."""
+        self._keep_to_core()
+        groups = {g: [self._slots[s] for s in slots if s in self._slots] for g, slots in self._groups.items()}
+        make_loop(
+            self._control,
+            self._seat.worker,
+            self._stamp,
+            groups,
+            self._data,
+            self._arrays,
+            self._spec.check,
+            Autoreset(self._spec.autoreset),
+            self._bell,
+            self._parent_bell,
+            traces=self._spec.heals,
+            asks_seed=self._spec.seed_episodes,
+        ).serve()
+
+    def _keep_to_core(self) -> None:
+        """Stay on the core that is ours alone of all workers. Not before: starting may use whatever is free."""
+        core = int(self._control.to_worker[self._seat.worker, TO_CORE]) - 1
+        if core < 0:
+            return
+        try:
+            os.sched_setaffinity(0, {core})
+        except OSError as error:
+            print(f"core {core} was taken away from this program ({error}): this worker runs on any", file=sys.stderr)
+
+    def close(self) -> None:
+        """Close the environments."""
+        self._stamp.enter(Phase.CLOSE)
+        for slot in self._slots.values():
+            slot.close()
+
+    def leave_last_words(self) -> None:
+        """The reason of a failure before the first observation, or of a bug in this package, as text."""
+        traceback.print_exc()
+        self._tell(Stage.FAILED, last_words(sys.exc_info()[1], self._stamp.phase))
+
+    def _construct(self, slot: int) -> None:
+        context = SlotContext(
+            slot, self._seat.generation, Path(self._seat.scratch) / f"slot-{slot}", Path(self._spec.launch_dir)
+        )
+        self._slots[slot] = EnvSlot(context, self._make, self._control, self._mail, self._stamp)
+        self._slots[slot].construct()
+
+    def _measure(self, slot: int) -> Probe:
+        """Measure one environment; if it was stepped, build it anew so that no episode begins with used state."""
+        seat = self._slots[slot]
+        build_s = int(self._control.construct_ns[slot]) * 1e-9
+        result = probe.measure(seat.env, build_s)
+        if result.step_s is not None:
+            seat.close()
+            seat.construct()
+        return result
+
+    def _say_hello(self, measured: Probe | None) -> None:
+        env = next(iter(self._slots.values())).env
+        spec = self._spec
+        self._data = DataSpec.of(
+            env.observation_space, env.action_space, spec.infos, Autoreset(spec.autoreset), spec.total_slots
+        )
+        for slot in self._slots.values():
+            if slot.env.observation_space != env.observation_space or slot.env.action_space != env.action_space:
+                raise ValueError(f"slot {slot.index} has other spaces than slot {spec.slots[0]}: all must be equal")
+        if spec.digest and self._data.layout.digest != spec.digest:
+            raise ValueError(f"the environment now has other spaces than at the pool's start: {env.observation_space}")
+        hello = Hello(
+            env.observation_space,
+            env.action_space,
+            dict(getattr(env, "metadata", None) or {}),
+            getattr(env, "render_mode", None),
+            getattr(env, "spec", None),
+            self._data.layout.digest,
+            measured,
+            tuple(dict.fromkeys(self._warnings)),
+        )
+        self._tell(Stage.HELLO, hello)
+
+    def _await_go(self) -> Mapping[int, tuple[int, ...]]:
+        """Wait until the slab has its size; the scout also learns here which slots are its own."""
+        self._stamp.enter(Phase.IDLE)
+        line = self._control.to_worker[self._seat.worker]
+        while not line[TO_GO]:
+            if line[TO_STOP]:
+                raise SystemExit(0)
+            self._bell.wait(1.0)
+        if not line[TO_LETTER]:
+            return {}
+        window = self._mail.worker_window(self._seat.worker)
+        groups: Mapping[int, tuple[int, ...]] = self._mail.get(window, TO_WORKER, int(line[TO_LETTER]))
+        return groups
+
+    def _tell(self, stage: Stage, letter: Any = None) -> None:
+        """Publish how far we are; the parent may sleep on its bell."""
+        window = self._mail.worker_window(self._seat.worker)
+        self._stamp.reach(stage, None if letter is None else self._mail.put(window, TO_PARENT, letter))
+        self._parent_bell.ring()

@@ -1,1 +1,0 @@
-"""Listeners: whatever shows or keeps events. Sees ``rookery.events`` and nothing else of the package."""
