@@ -26,11 +26,11 @@ def native(name: str, source: str, optimized: str = "-O2") -> Extension:
 
 setup(
     ext_modules=[
-        native("ninelives.transport._native", "src/ninelives/transport/_native.c"),
+        native("ninelives.transport._exchange", "src/ninelives/transport/_exchange.c"),
         native("ninelives.worker._native", "src/ninelives/worker/_native.c"),
         native("ninelives.pool._native", "src/ninelives/pool/_native.c"),
-        native("ninelives.sims._native", "src/ninelives/sims/_native.c", "-O3"),
-        native("ninelives.sims._holes", "src/ninelives/sims/_holes.c"),
+        native("ninelives.sims.emulators._resize", "src/ninelives/sims/emulators/_resize.c", "-O3"),
+        native("ninelives.sims.emulators._sparse", "src/ninelives/sims/emulators/_sparse.c"),
         native("ninelives.sims.libretro._frames", "src/ninelives/sims/libretro/_frames.c"),
     ]
     if sys.platform == "linux"

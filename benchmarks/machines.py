@@ -11,11 +11,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from ninelives.sims.emulator import pad_of
-from ninelives.sims.env import EmulatorEnv
+from ninelives.sims.emulators.emulator import pad_of
+from ninelives.sims.emulators.env import EmulatorEnv
+from ninelives.sims.emulators.memory_map import MemoryMap
+from ninelives.sims.emulators.screen import Screen
 from ninelives.sims.games import errand, registry
-from ninelives.sims.memory_map import MemoryMap
-from ninelives.sims.screen import Screen
 
 GBA_FRAMES, NES_FRAMES = 12, 4
 WORDS = ("ticks", "events", "daylight", "score", "rng", "width", "height", "hops")
@@ -75,7 +75,7 @@ class NesPyGray(gymnasium.Env[Any, Any]):
     def __init__(self) -> None:
         import cv2
 
-        from ninelives.sims.nes import NesPyEnv
+        from ninelives.sims.emulators.nes import NesPyEnv
 
         rom = str(registry.rom_of("ninelives/Lantern-v0"))
         self._env = NesPyEnv(actions=PADS, frame_skip=NES_FRAMES, rom_path=rom)

@@ -15,12 +15,12 @@ def ninelives(
     game: str, timesteps: int, settings: Settings, seed: int, *,
     evaluated: int = 100, chaos: bool = False, **options: Any,
 ) -> Course:  # fmt: skip
-    """Learn with ``ninelives.train.ppo``; ``options`` are top-level settings of its configuration."""
-    from ninelives.train import ppo
+    """Learn with ``ninelives.train.train``; ``options`` are top-level settings of its configuration."""
+    from ninelives.train import train
 
     course = Course()
     watchers = [watch(course), *([weather(course)] if chaos else [])]
-    result = ppo(config(game, timesteps, settings, seed, **options), watchers)
+    result = train(config(game, timesteps, settings, seed, **options), watchers)
     course.facts["weights"] = result.weights_sha256
     if evaluated:
         _evaluation(result.policy, game, seed, evaluated, course)
@@ -101,7 +101,7 @@ def weather(course: Course) -> Any:
     import random
     import threading
 
-    from ninelives.testing.murder import strike
+    from ninelives.testing.kill_plan import strike
     from ninelives.train import Callback
 
     class Weather(Callback):

@@ -235,7 +235,7 @@ class EnvPool(System):
 
 def _ninelives_vector(workload: str, num_envs: int, **settings: Any) -> System:
     import ninelives
-    from ninelives.adapters.vector_env import VectorEnv
+    from ninelives.adapters.gymnasium import VectorEnv
 
     spec = ninelives.EnvSpec("workloads:make", {"name": workload})
     return Vector(workload, num_envs, VectorEnv(spec, num_envs, **settings))

@@ -14,12 +14,12 @@ _HOMES = {
     "Pool": "ninelives.pool.pool",
     "Batch": "ninelives.pool.batch",
     "PoolOptions": "ninelives.spec.options",
-    "VectorEnv": "ninelives.adapters.vector_env",
-    "make_vec": "ninelives.adapters.vector_env",
+    "VectorEnv": "ninelives.adapters.gymnasium",
+    "make_vec": "ninelives.adapters.gymnasium",
     "EnvSpec": "ninelives.spec.env",
     "Autoreset": "ninelives.spec.autoreset",
-    "SlotState": "ninelives.pool.states",
-    "PoolState": "ninelives.pool.checkpoint",
+    "SlotState": "ninelives.pool.recovery.states",
+    "PoolState": "ninelives.pool.recovery.checkpoint",
     "current_slot": "ninelives.spec.context",
     "episode_seed": "ninelives.spec.seeds",
     "NinelivesError": "ninelives.errors",
@@ -72,7 +72,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from ninelives.adapters.vector_env import VectorEnv, make_vec
+    from ninelives.adapters.gymnasium import VectorEnv, make_vec
     from ninelives.errors import (
         BadDataError,
         CheckpointError,
@@ -92,9 +92,9 @@ if TYPE_CHECKING:
         WorkerStartError,
     )
     from ninelives.pool.batch import Batch
-    from ninelives.pool.checkpoint import PoolState
     from ninelives.pool.pool import Pool
-    from ninelives.pool.states import SlotState
+    from ninelives.pool.recovery.checkpoint import PoolState
+    from ninelives.pool.recovery.states import SlotState
     from ninelives.spec.autoreset import Autoreset
     from ninelives.spec.context import current_slot
     from ninelives.spec.env import EnvSpec
@@ -103,7 +103,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "train":  # so that `ninelives.train.ppo` needs no import of its own
+    if name == "train":  # so that `ninelives.train.train` needs no import of its own
         return importlib.import_module("ninelives.train")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)

@@ -14,11 +14,11 @@ from pathlib import Path
 from types import ModuleType
 
 MODULES = (
-    "ninelives.transport._native",
+    "ninelives.transport._exchange",
     "ninelives.worker._native",
     "ninelives.pool._native",
-    "ninelives.sims._native",
-    "ninelives.sims._holes",
+    "ninelives.sims.emulators._resize",
+    "ninelives.sims.emulators._sparse",
 )
 LIBRARIES = ("ninelives.sims.libretro._frames",)
 """Built and found like modules, but loaded by other means than an import."""

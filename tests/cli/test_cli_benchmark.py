@@ -4,7 +4,15 @@ import re
 
 import pytest
 
-from ninelives.cli.grid import Config, Measurement, MemoryModel, best_of, configs, line_to_paste, parse_bytes
+from ninelives.cli.bench.bench_grid import (
+    Config,
+    Measurement,
+    MemoryModel,
+    best_of,
+    configs,
+    line_to_paste,
+    parse_bytes,
+)
 from ninelives.cli.target import env_spec
 from ninelives.errors import ConfigError
 from ninelives.spec.env import EnvSpec

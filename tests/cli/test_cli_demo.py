@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from ninelives.cli import demo
-from ninelives.cli.tale import Tale, Teller
+from ninelives.cli.reporting.demo_report import Tale, Teller
 from ninelives.events import SlotHealed
 from ninelives.train.callbacks import StopTraining
 

@@ -11,9 +11,9 @@ import termios
 import pytest
 
 from ninelives.cli.main import main
+from ninelives.sims.emulators.movies import Movie
 from ninelives.sims.games import lantern, rom_of
 from ninelives.sims.games.lantern import MODES
-from ninelives.sims.movies import Movie
 
 RIGHT, ENTER = b"\x1b[C", b"\r"
 

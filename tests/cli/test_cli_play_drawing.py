@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from ninelives.cli.halfblocks import UPPER_HALF, Canvas, fit
-from ninelives.cli.keys import BUTTON_OF, COMMAND_OF, key_names
-from ninelives.cli.playing import write_numbered
-from ninelives.sims.emulator import BUTTONS
+from ninelives.console.half_blocks import UPPER_HALF, Canvas, fit
+from ninelives.console.keys import BUTTON_OF, COMMAND_OF, key_names
+from ninelives.console.playing import write_numbered
+from ninelives.sims.emulators.emulator import BUTTONS
 
 TOKEN = re.compile(rf"\x1b\[(?P<place>\d+;\d+)H|\x1b\[(?P<color>[\d;]+)m|(?P<cell>{UPPER_HALF})")
 

@@ -6,10 +6,10 @@ import signal
 import termios
 from pathlib import Path
 
-from ninelives.cli.gameslot import GameSlot, find_game
-from ninelives.cli.playing import Player
-from ninelives.cli.playing import play as play_on
-from ninelives.sims.movies import Movie
+from ninelives.console.game_session import GameSlot, find_game
+from ninelives.console.playing import Player
+from ninelives.console.playing import play as play_on
+from ninelives.sims.emulators.movies import Movie
 
 LANTERN = "ninelives/Lantern-v0"
 

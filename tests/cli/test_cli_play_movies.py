@@ -11,9 +11,9 @@ import pytest
 
 from missing import require_module
 from ninelives.cli.main import main
+from ninelives.sims.emulators.movies import Movie
+from ninelives.sims.emulators.snapshot import Snapshot
 from ninelives.sims.games import rom_of
-from ninelives.sims.movies import Movie
-from ninelives.sims.snapshot import Snapshot
 
 LANTERN = "ninelives/Lantern-v0"
 

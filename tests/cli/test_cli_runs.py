@@ -6,7 +6,7 @@ import pytest
 from same_process import commands
 
 from ninelives.cli.runs import differing
-from ninelives.train.rundir import RunDir
+from ninelives.train.saving.run_dir import RunDir
 
 TABLE = (
     "step,seconds,steps_per_s,ep_rew_mean,faults\n100,1,100,,0\n200,2,100,10.5,0\n300,1,100,9.5,2\n400,2,100,8.0,3\n"

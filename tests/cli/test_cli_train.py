@@ -15,11 +15,11 @@ from same_process import commands, reap_orphans
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from missing import require_module
-from ninelives.cli.display import Display
+from ninelives.cli.reporting.display import Display
 from ninelives.cli.train import Train, sized, summary
-from ninelives.train import ppo
-from ninelives.train.config import PpoConfig, TrainConfig
-from ninelives.train.facts import Result
+from ninelives.train import train as train_with
+from ninelives.train.config.classes import PpoConfig, TrainConfig
+from ninelives.train.records import Result
 from ninelives.train.sizing import LEAST_PER_CORE, MOST_PER_CORE, Measured, choose
 from ninelives.view.monitor import read_episodes
 from ninelives.view.progress import ProgressView
@@ -245,7 +245,7 @@ def shown(env, n_envs):
         env=env, n_envs=n_envs, timesteps=n_envs, overlap="off", visualize=True, ppo=PpoConfig(n_steps=8)
     )
     with ProgressView(stream, live=True) as view:
-        ppo(config, [Display(view, visualize=True)])
+        train_with(config, [Display(view, visualize=True)])
     return stream.getvalue()
 
 

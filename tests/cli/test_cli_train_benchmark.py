@@ -5,8 +5,8 @@ import re
 import pytest
 from same_process import commands
 
-from ninelives.cli.trainbench import TrainMeasurement, TrainSeries, best_of
-from ninelives.train.config import TrainConfig
+from ninelives.cli.bench.train_bench import TrainMeasurement, TrainSeries, best_of
+from ninelives.train.config.classes import TrainConfig
 
 
 @pytest.fixture

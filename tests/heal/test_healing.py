@@ -14,7 +14,7 @@ from streams import SLOTS, Streams, action_at, kill_worker, of_kind, pool_of, un
 
 import ninelives
 from ninelives.events import FaultSeen, HealFailed, SlotHealed
-from ninelives.pool.notes import CHUNK
+from ninelives.pool.recovery.recorder import CHUNK
 from ninelives.testing import CountingEnv, Fragile, Referee, When
 
 STEPS, MANY = 20, 3000

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ninelives
-from ninelives.supervise import host
+from ninelives import host
 from ninelives.testing import CountingEnv
 from ninelives.testing.counting import EPISODE, SEED, SLOT, STEP
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ninelives
-from ninelives.supervise import host
+from ninelives import host
 from ninelives.testing import CountingEnv
 
 ACTIONS = np.zeros(4, np.int64)

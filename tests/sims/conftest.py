@@ -10,7 +10,7 @@ from nes_games import require_nes_py
 from stand_in_roms import mario_stand_in
 from tiny_roms import ROMS
 
-from ninelives.sims.backends import open_emulator
+from ninelives.sims.emulators.backends import open_emulator
 
 
 @pytest.fixture(params=list(WANTED))

@@ -10,8 +10,8 @@ import numpy as np
 from tiny_roms import ROMS
 
 from ninelives.errors import ConfigError, EmulatorError
-from ninelives.sims.env import EmulatorEnv
-from ninelives.sims.screen import Screen
+from ninelives.sims.emulators.env import EmulatorEnv
+from ninelives.sims.emulators.screen import Screen
 
 REFUSED, PLAYED, UNCLEAR = range(3)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from ninelives.errors import EmulatorError
-from ninelives.sims import nes
+from ninelives.sims.emulators import nes
 
 ACTIONS = ("noop", "right", "right+a", "left")
 START = 0b1000

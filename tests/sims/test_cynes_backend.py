@@ -7,7 +7,7 @@ from tiny_roms import nes_rom
 
 from missing import require_module
 from ninelives.errors import EmulatorError
-from ninelives.sims.cynes import CynesEmulator
+from ninelives.sims.emulators.cynes import CynesEmulator
 
 JAM = 0x02
 """An instruction at which a real processor stops for ever."""
@@ -73,7 +73,7 @@ def test_a_missing_package_is_answered_with_the_command_that_installs_it(tmp_pat
         sys.modules["cynes"] = None
         from pathlib import Path
         from ninelives.errors import EmulatorError
-        from ninelives.sims.cynes import CynesEmulator
+        from ninelives.sims.emulators.cynes import CynesEmulator
         try:
             CynesEmulator(Path({str(tmp_path / "tiny.nes")!r}), frame_skip=2)
         except EmulatorError as error:

@@ -13,11 +13,11 @@ import pytest
 from tiny_games import actions_for
 
 import ninelives
-from ninelives.sims.env import EmulatorEnv
+from ninelives.sims.emulators.env import EmulatorEnv
+from ninelives.sims.emulators.memory_map import Field, MemoryMap
+from ninelives.sims.emulators.rewards import changed, delta, explored
 from ninelives.sims.games import errand, lantern
 from ninelives.sims.games.registry import DATA
-from ninelives.sims.memory_map import Field, MemoryMap
-from ninelives.sims.rewards import changed, delta, explored
 from ninelives.spec.seeds import episode_seed
 
 IS_FULL = bool(os.environ.get("NINELIVES_FULL"))
@@ -90,7 +90,7 @@ def alone(core, slot):
 def together(core, workers):
     slots = [Digests() for _ in range(SLOTS)]
     actions = np.stack([actions_for(slot, STEPS) for slot in range(SLOTS)], 1)
-    game = ninelives.EnvSpec("ninelives.sims.env:EmulatorEnv", settings(core))
+    game = ninelives.EnvSpec("ninelives.sims.emulators.env:EmulatorEnv", settings(core))
     with ninelives.Pool(game, SLOTS, workers=workers) as pool:
         see(slots, pool.reset(seed=SEED))
         for eight in actions:

@@ -12,9 +12,9 @@ from stand_in_roms import emerald_stand_in
 
 from ninelives import EnvSpec, Pool
 from ninelives.errors import ConfigError, NinelivesWarning
+from ninelives.sims.emulators.ram import RamReader
 from ninelives.sims.games import emerald
 from ninelives.sims.games.emerald_memory import MEMORY, LastGood
-from ninelives.sims.ram import RamReader
 
 BUTTONS = ("noop", "a", "b", "up", "down", "left", "right", "start", "l")
 FRAMES = 2

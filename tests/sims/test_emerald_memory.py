@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from emerald_image import Image, member
 
+from ninelives.sims.emulators.ram import RamReader
 from ninelives.sims.games.emerald_memory import MEMORY, PARTS, LastGood
 from ninelives.sims.games.emerald_party import read_party
-from ninelives.sims.ram import RamReader
 
 
 @pytest.fixture

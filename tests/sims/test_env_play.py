@@ -6,11 +6,11 @@ import pytest
 from tiny_games import WIDTH, actions_for, make, memory_of, play, rom_file, settings
 
 from ninelives.errors import ClosedError, ConfigError, UsageError
-from ninelives.sims.actions import pad_named
-from ninelives.sims.env import EmulatorEnv
-from ninelives.sims.memory_map import Field, MemoryMap
-from ninelives.sims.rewards import delta, equals, explored, gained, progress, reached, stagnation
-from ninelives.sims.screen import Projector, Screen
+from ninelives.sims.emulators.actions import pad_named
+from ninelives.sims.emulators.env import EmulatorEnv
+from ninelives.sims.emulators.memory_map import Field, MemoryMap
+from ninelives.sims.emulators.rewards import delta, equals, explored, gained, progress, reached, stagnation
+from ninelives.sims.emulators.screen import Projector, Screen
 
 ACTIONS = ("noop", "right", "left", "up", "down+b")
 BOOT = (("noop", 10), ("right", 3))

@@ -11,9 +11,9 @@ from tiny_games import actions_for, memory_of, play, rom_file, row, settings, sp
 import ninelives
 from ninelives.errors import WorkerStartError
 from ninelives.events import HealFailed, SlotHealed
-from ninelives.sims.env import EmulatorEnv
-from ninelives.sims.screen import Screen
-from ninelives.sims.state_files import write_snapshot
+from ninelives.sims.emulators.env import EmulatorEnv
+from ninelives.sims.emulators.screen import Screen
+from ninelives.sims.emulators.state_files import write_snapshot
 from ninelives.testing import Chaos
 
 CALM = {"start_method": "fork", "backoff_s": 0.0}
@@ -120,7 +120,7 @@ def test_a_path_in_a_pool_is_relative_to_where_the_program_runs(new_mgba, tmp_pa
     monkeypatch.chdir(tmp_path)
     (tmp_path / "map.json").write_text(json.dumps(memory_of("gba")))
     words = {"core": str(new_mgba.path), "memory": "map.json", "screen": Screen(stack=1)}
-    game = ninelives.EnvSpec("ninelives.sims.env:EmulatorEnv", {"rom": "tiny.gba", **words})
+    game = ninelives.EnvSpec("ninelives.sims.emulators.env:EmulatorEnv", {"rom": "tiny.gba", **words})
     with ninelives.Pool(game, 1, **CALM) as pool:
         assert pool.reset(seed=0).obs.shape == (1, 1, 84, 84)
     assert sorted(os.listdir(tmp_path)) == ["map.json", "tiny.gba"]

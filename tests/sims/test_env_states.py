@@ -9,11 +9,11 @@ import pytest
 from tiny_games import actions_for, make, memory_of, play, rom_file, settings
 
 from ninelives.errors import CheckpointError, ConfigError
-from ninelives.sims.env import EmulatorEnv
-from ninelives.sims.rewards import Term, explored, per_step
-from ninelives.sims.screen import Screen
-from ninelives.sims.snapshot import Snapshot
-from ninelives.sims.state_files import write_snapshot
+from ninelives.sims.emulators.env import EmulatorEnv
+from ninelives.sims.emulators.rewards import Term, explored, per_step
+from ninelives.sims.emulators.screen import Screen
+from ninelives.sims.emulators.snapshot import Snapshot
+from ninelives.sims.emulators.state_files import write_snapshot
 from ninelives.worker.snapshots import Snapshotter, why_not
 
 

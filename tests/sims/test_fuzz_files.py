@@ -17,10 +17,10 @@ from tiny_games import actions_for, make, play, rom_file
 
 import ninelives
 from ninelives.errors import CheckpointError, ConfigError, EmulatorError
-from ninelives.sims.memory_map import KINDS, TRANSFORMS, MemoryMap
-from ninelives.sims.ram import RamReader
-from ninelives.sims.raw_states import core_state
-from ninelives.sims.screen import Screen
+from ninelives.sims.emulators.memory_map import KINDS, TRANSFORMS, MemoryMap
+from ninelives.sims.emulators.ram import RamReader
+from ninelives.sims.emulators.raw_states import core_state
+from ninelives.sims.emulators.screen import Screen
 
 IS_FULL = bool(os.environ.get("NINELIVES_FULL"))
 MANY = 5000 if IS_FULL else 800

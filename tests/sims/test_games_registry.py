@@ -33,7 +33,13 @@ def test_every_game_of_ours_plays_by_its_id(one):
 def test_registering_loads_no_game_no_emulator_and_no_picture_code():
     code = "import ninelives.sims.games, sys; print(*sorted(sys.modules))"
     loaded = set(python(code).split())
-    unwanted = ("ninelives.sims.env", "ninelives.sims.games.errand", "ninelives.sims.libretro", "cv2", "torch")
+    unwanted = (
+        "ninelives.sims.emulators.env",
+        "ninelives.sims.games.errand",
+        "ninelives.sims.libretro",
+        "cv2",
+        "torch",
+    )
     assert not loaded & set(unwanted)
 
 

@@ -12,8 +12,8 @@ from gazing import codes_of_copies, loaded_copies, maps_of_cores, play, playing,
 from installed import core_named
 from tiny_roms import GBA_HELD, gba_rom
 
-from ninelives.sims.backends import open_emulator
-from ninelives.sims.emulator import pad_of
+from ninelives.sims.emulators.backends import open_emulator
+from ninelives.sims.emulators.emulator import pad_of
 from ninelives.sims.libretro import library
 from ninelives.sims.libretro.game import info_of
 

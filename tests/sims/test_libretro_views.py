@@ -11,7 +11,7 @@ from installed import core_named
 from tiny_roms import GBA_FRAME, GBA_X, gb_rom
 
 from ninelives.errors import ClosedError, EmulatorError
-from ninelives.sims.backends import open_emulator
+from ninelives.sims.emulators.backends import open_emulator
 from ninelives.sims.libretro.frontend import Descriptor
 from ninelives.sims.libretro.memory import locate
 

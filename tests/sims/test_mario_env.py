@@ -9,11 +9,11 @@ import pytest
 from stand_in_roms import mario_stand_in
 
 from ninelives.errors import ConfigError, EmulatorError
-from ninelives.sims.backends import open_emulator
+from ninelives.sims.emulators.backends import open_emulator
+from ninelives.sims.emulators.ram import RamReader
+from ninelives.sims.emulators.snapshot import Snapshot
+from ninelives.sims.emulators.state_files import write_snapshot
 from ninelives.sims.games import mario
-from ninelives.sims.ram import RamReader
-from ninelives.sims.snapshot import Snapshot
-from ninelives.sims.state_files import write_snapshot
 
 ACTIONS = ("noop", "right", "left", "down")
 FRAMES = 4

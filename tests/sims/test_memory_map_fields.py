@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ninelives.errors import ConfigError, EmulatorError
-from ninelives.sims.memory_map import DECIMALS, NUMBERS, TRANSFORMS, Field, MemoryMap
-from ninelives.sims.ram import RamReader
+from ninelives.sims.emulators.memory_map import DECIMALS, NUMBERS, TRANSFORMS, Field, MemoryMap
+from ninelives.sims.emulators.ram import RamReader
 
 WORK, FAST = 0x02000000, 0x03000000
 SIZE = 0x400

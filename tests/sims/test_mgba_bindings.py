@@ -14,9 +14,9 @@ from tiny_roms import gb_rom, gba_rom
 
 from missing import skip_missing
 from ninelives.errors import EmulatorError
-from ninelives.sims import mgba
-from ninelives.sims.backends import open_emulator
-from ninelives.sims.mgba import MgbaEmulator
+from ninelives.sims.emulators import mgba
+from ninelives.sims.emulators.backends import open_emulator
+from ninelives.sims.emulators.mgba import MgbaEmulator
 
 CLOCK = 0x02000014
 
@@ -95,7 +95,7 @@ def resident_kb():
 def test_nothing_is_printed():
     program = f"""
         from pathlib import Path
-        from ninelives.sims.mgba import MgbaEmulator
+        from ninelives.sims.emulators.mgba import MgbaEmulator
         emulator = MgbaEmulator(Path({str(mgba_game())!r}), frame_skip=60)
         for _ in range(5):
             emulator.step(0)
@@ -179,7 +179,7 @@ IN_A_BUSY_PROCESS = """
 import datetime
 capsule = datetime.datetime_CAPI
 [hasattr(capsule, "anything") for _ in range(1000)]  # as libraries that share arrays do
-from ninelives.sims.backends import open_emulator
+from ninelives.sims.emulators.backends import open_emulator
 from ninelives.sims.games.registry import rom_of
 machine = open_emulator(rom_of("ninelives/Errand-v0"), core="bindings:mgba", frame_skip=4)
 machine.step(0)

@@ -8,9 +8,9 @@ import struct
 import pytest
 
 from ninelives.errors import CheckpointError, ConfigError, UsageError
-from ninelives.sims import movies
-from ninelives.sims.emulator import Identity, pad_of
-from ninelives.sims.movies import Hasher, Movie, Recorder, replayed
+from ninelives.sims.emulators import movies
+from ninelives.sims.emulators.emulator import Identity, pad_of
+from ninelives.sims.emulators.movies import Hasher, Movie, Recorder, replayed
 
 IDENTITY = Identity("libretro", "mGBA", "0.10.1", "gba", "ab" * 32)
 PADS = (0, 0, 16, 16, 16, 128, 0)

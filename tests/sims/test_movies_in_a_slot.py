@@ -6,10 +6,10 @@ import signal
 import numpy as np
 import pytest
 
-from ninelives.cli.gameslot import GameSlot, find_game
+from ninelives.console.game_session import GameSlot, find_game
 from ninelives.errors import CheckpointError
-from ninelives.sims.emulator import pad_of
-from ninelives.sims.movies import Recorder
+from ninelives.sims.emulators.emulator import pad_of
+from ninelives.sims.emulators.movies import Recorder
 
 PADS = [0] * 20 + [pad_of("start")] * 2 + [0] * 5 + [pad_of("right")] * 10 + [pad_of("right", "a")] * 8
 

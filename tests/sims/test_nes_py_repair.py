@@ -9,7 +9,7 @@ from stand_in_roms import mario_stand_in
 
 import ninelives
 from ninelives.errors import ClosedError, ConfigError, EmulatorError, UsageError
-from ninelives.sims import nes
+from ninelives.sims.emulators import nes
 
 pytestmark = pytest.mark.usefixtures("runner_rom")
 
@@ -118,7 +118,8 @@ def test_a_relative_path_is_the_users_also_in_a_pool_and_a_path_will_do(runner_r
     monkeypatch.chdir(runner_rom.parent)
     nes.NesPyEnv(rom_path=runner_rom).close()
     nes.NesPyEnv(rom_path=runner_rom.name).close()
-    game = ninelives.EnvSpec("ninelives.sims.nes:NesPyEnv", {"rom_path": runner_rom.name, "actions": ("noop", "right")})
+    settings = {"rom_path": runner_rom.name, "actions": ("noop", "right")}
+    game = ninelives.EnvSpec("ninelives.sims.emulators.nes:NesPyEnv", settings)
     with ninelives.Pool(game, 1, start_method="fork") as pool:
         assert pool.reset(seed=0).obs.shape == (1, 240, 256, 3)
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ninelives.errors import CheckpointError, ConfigError
-from ninelives.sims import rewards as r
-from ninelives.sims.packing import pack, split, unpack
-from ninelives.sims.tally import Tally
+from ninelives.sims.emulators import rewards as r
+from ninelives.sims.emulators.packing import pack, split, unpack
+from ninelives.sims.emulators.term_scorer import Tally
 
 
 def value(term, before, after):

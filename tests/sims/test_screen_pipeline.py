@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ninelives.errors import ConfigError, EmulatorError
-from ninelives.sims.emulator import Picture
-from ninelives.sims.screen import Projector, Screen, rgb_of
+from ninelives.sims.emulators.emulator import Picture
+from ninelives.sims.emulators.screen import Projector, Screen, rgb_of
 
 ALL_16_BITS = np.arange(65536, dtype=np.uint16).reshape(256, 256)
 LAYOUTS = ("rgb565", "rgb555", "bgrx8888", "rgb888")

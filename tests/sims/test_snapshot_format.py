@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from ninelives.errors import CheckpointError, ConfigError
-from ninelives.sims.emulator import Identity, MachineState
-from ninelives.sims.holes import stretch
-from ninelives.sims.snapshot import FORMAT, MAGIC, Snapshot
-from ninelives.sims.state_files import read_snapshot, write_snapshot
+from ninelives.sims.emulators.emulator import Identity, MachineState
+from ninelives.sims.emulators.snapshot import FORMAT, MAGIC, Snapshot
+from ninelives.sims.emulators.sparse import stretch
+from ninelives.sims.emulators.state_files import read_snapshot, write_snapshot
 
 IDENTITY = Identity("libretro", "mGBA", "0.10.1", "gba", "ab" * 32)
 MACHINE = MachineState(bytes(range(200)), b"cart", bytes(2 * 3 * 2), (2, 3), "rgb565", 0, 3)

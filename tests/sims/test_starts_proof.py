@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ninelives import EmulatorError
-from ninelives.sims.starts import Starts
+from ninelives.sims.emulators.starts import Starts
 
 
 class Drifting:

@@ -11,12 +11,12 @@ from tiny_roms import GBA_X
 
 from ninelives.cli.main import main
 from ninelives.errors import CheckpointError
-from ninelives.sims.actions import pad_named
-from ninelives.sims.env import EmulatorEnv
+from ninelives.sims.emulators.actions import pad_named
+from ninelives.sims.emulators.env import EmulatorEnv
+from ninelives.sims.emulators.movies import Hasher, Recorder
+from ninelives.sims.emulators.raw_states import core_state
+from ninelives.sims.emulators.state_files import read_snapshot
 from ninelives.sims.games.registry import DATA
-from ninelives.sims.movies import Hasher, Recorder
-from ninelives.sims.raw_states import core_state
-from ninelives.sims.state_files import read_snapshot
 
 MACHINE_BYTES = 0x61000
 CARTRIDGE, CLOCK = 2, 4

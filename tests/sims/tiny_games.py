@@ -6,9 +6,9 @@ import numpy as np
 from tiny_roms import ROMS
 
 from ninelives import EnvSpec
-from ninelives.sims.env import EmulatorEnv
-from ninelives.sims.rewards import delta, explored, per_step
-from ninelives.sims.screen import Screen
+from ninelives.sims.emulators.env import EmulatorEnv
+from ninelives.sims.emulators.rewards import delta, explored, per_step
+from ninelives.sims.emulators.screen import Screen
 
 FIRST = {"gba": (0x02000000, 4, "u32"), "nes": (0, 1, "u8"), "gb": (0xC000, 1, "u8")}
 """Address of the first variable, bytes of each, and how it is read."""
@@ -50,7 +50,7 @@ def make(core, rom, **changes):
 
 
 def spec(core, rom, **changes):
-    return EnvSpec("ninelives.sims.env:EmulatorEnv", settings(core, rom, **changes))
+    return EnvSpec("ninelives.sims.emulators.env:EmulatorEnv", settings(core, rom, **changes))
 
 
 def actions_for(seed, steps, count=5):

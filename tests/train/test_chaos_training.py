@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from ninelives.testing.murder import strike
-from ninelives.train import Callback, NetConfig, PoolConfig, PpoConfig, TrainConfig, ppo
+from ninelives.testing.kill_plan import strike
+from ninelives.train import Callback, NetConfig, PoolConfig, PpoConfig, TrainConfig, train
 
 FULL = os.environ.get("NINELIVES_FULL") == "1"
 NO_LIMIT = 10**6
@@ -76,8 +76,8 @@ class Murders(Callback):
 
 @pytest.mark.parametrize(("net", "plan"), CASES.values(), ids=CASES)
 def test_the_weights_are_those_of_the_quiet_run(net, plan, tmp_path):
-    quiet, murders = ppo(replace(CONFIG, net=net)), Murders(plan)
-    wild = ppo(replace(CONFIG, net=net, run_dir=tmp_path / "run", checkpoint_every=256), [murders])
+    quiet, murders = train(replace(CONFIG, net=net)), Murders(plan)
+    wild = train(replace(CONFIG, net=net, run_dir=tmp_path / "run", checkpoint_every=256), [murders])
     assert murders.delivered == Counter(plan)
     assert murders.healed >= 4 * len(plan), "a worker holds four slots"
     assert set(murders.valid) == {1.0}
@@ -101,8 +101,8 @@ class EverySecond(Murders):
 @pytest.mark.timeout(1800)
 def test_one_kill_a_second_and_one_hang_a_minute():
     config = replace(CONFIG, timesteps=600_000, ppo=PpoConfig())
-    quiet, murders = ppo(config), EverySecond(())
-    wild = ppo(config, [murders])
+    quiet, murders = train(config), EverySecond(())
+    wild = train(config, [murders])
     assert murders.delivered["kill"] >= 30
     assert murders.delivered["hang"] >= 1
     assert set(murders.valid) == {1.0}
@@ -113,7 +113,7 @@ def test_an_episode_that_cannot_be_healed_is_masked_and_said():
     """The other half of the promise: where exactness is impossible, the lost rows are counted and not learned from."""
     config = replace(CONFIG, pool=replace(CONFIG.pool, on_fault="cut"))
     murders = Murders(["kill"] * 3)
-    result = ppo(config, [murders])
+    result = train(config, [murders])
     assert murders.delivered == {"kill": 3}
     assert 0.9 < min(murders.valid) < 1.0
     assert result.step == config.timesteps

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ninelives.errors import CheckpointError, ConfigError
-from ninelives.train import checkpoint, container
-from ninelives.train.checkpoint import Checkpoints
+from ninelives.train.saving import checkpoint, container
+from ninelives.train.saving.checkpoint import Checkpoints
 
 FULL = os.environ.get("NINELIVES_FULL") == "1"
 
@@ -111,7 +111,7 @@ def test_the_hash_of_weights_sees_every_bit_and_not_their_order():
 def test_the_hash_is_read_without_torch(kept):
     path = write(kept, 7)
     code = (
-        "import sys; from ninelives.train.checkpoint import weights_sha256\n"
+        "import sys; from ninelives.train.saving.checkpoint import weights_sha256\n"
         f"print(weights_sha256({str(path)!r}), 'torch' in sys.modules)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
@@ -260,7 +260,7 @@ def test_a_full_disk_leaves_the_older_ones(kept, monkeypatch):
 
 WRITER = """
 import sys, numpy
-from ninelives.train.checkpoint import Checkpoints
+from ninelives.train.saving.checkpoint import Checkpoints
 kept = Checkpoints(sys.argv[1])
 newest = kept.newest()
 step = 1 + (int(newest.stem.removeprefix("step-")) if newest else 0)

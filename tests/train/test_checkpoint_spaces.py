@@ -7,7 +7,7 @@ import pytest
 from gymnasium import spaces
 
 from ninelives.errors import CheckpointError
-from ninelives.train import container, spacetree
+from ninelives.train.saving import container, space_tree
 
 SPACES = [
     spaces.Box(0, 255, (4, 3), np.uint8),
@@ -23,8 +23,8 @@ SPACES = [
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
 def test_a_space_comes_back(space, tmp_path):
-    (tmp_path / "one").write_bytes(container.packed({}, spacetree.plain(space)))
-    back = spacetree.space_of(container.read(tmp_path / "one").tree)
+    (tmp_path / "one").write_bytes(container.packed({}, space_tree.plain(space)))
+    back = space_tree.space_of(container.read(tmp_path / "one").tree)
     assert back == space
     if isinstance(space, spaces.Dict):
         assert list(back.spaces) == list(space.spaces)
@@ -34,9 +34,9 @@ def test_a_space_comes_back(space, tmp_path):
 
 def test_a_space_that_cannot_be_learned_from_is_refused():
     with pytest.raises(TypeError, match="cannot keep the space Text"):
-        spacetree.plain(spaces.Dict({"a": spaces.Text(3)}))
+        space_tree.plain(spaces.Dict({"a": spaces.Text(3)}))
 
 
 def test_an_unknown_kind_says_so():
     with pytest.raises(CheckpointError, match="not known here: 'Graph'"):
-        spacetree.space_of({"kind": "Graph"})
+        space_tree.space_of({"kind": "Graph"})

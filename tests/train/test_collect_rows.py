@@ -11,10 +11,10 @@ from lessons import Count, Locked, Odd
 from ninelives import EnvSpec, Pool
 from ninelives.testing import Fragile, When
 from ninelives.train.collect import Collector
-from ninelives.train.config import NetConfig
-from ninelives.train.nets import Policy
-from ninelives.train.parts import HalvesCollector, ReadyCollector
+from ninelives.train.config.classes import NetConfig
+from ninelives.train.partial_collect import HalvesCollector, ReadyCollector
 from ninelives.train.player import obs_normaliser
+from ninelives.train.policy.nets import Policy
 from ninelives.train.rollout import Rollout
 
 SLOTS, STEPS = 4, 10

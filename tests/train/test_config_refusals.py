@@ -63,5 +63,5 @@ def test_a_run_that_is_shown_asks_gymnasium_for_pictures():
 
 
 def test_the_command_line_can_read_settings_without_torch():
-    code = "import ninelives.train.config, ninelives.train.callbacks, sys; print('torch' in sys.modules)"
+    code = "import ninelives.train.config.classes, ninelives.train.callbacks, sys; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"

@@ -14,11 +14,11 @@ from gymnasium import spaces
 
 from missing import require_module
 from ninelives.errors import CheckpointError, ConfigError, NinelivesError
-from ninelives.train import NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, export, ppo
-from ninelives.train.checkpoint import Checkpoints
-from ninelives.train.nets import Policy
-from ninelives.train.normalise import ObsNormaliser
+from ninelives.train import NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, export, train
 from ninelives.train.player import Player
+from ninelives.train.policy.nets import Policy
+from ninelives.train.policy.normalise import ObsNormaliser
+from ninelives.train.saving.checkpoint import Checkpoints
 
 ROWS = 5
 VECTOR = spaces.Box(-np.inf, np.inf, (3,), np.float32)
@@ -109,7 +109,7 @@ def test_what_goes_in_and_out_is_told(tmp_path):
 
 
 def test_a_checkpoint_is_exported_and_needs_no_ninelives(tmp_path):
-    result = ppo(
+    result = train(
         TrainConfig(
             env="CartPole-v1",
             timesteps=64,

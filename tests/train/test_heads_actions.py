@@ -9,7 +9,7 @@ from gymnasium import spaces
 from torch.distributions import Bernoulli, Categorical, Normal
 
 from ninelives.errors import ConfigError
-from ninelives.train.heads import make_head
+from ninelives.train.policy.heads import make_head
 
 ROWS = 7
 

@@ -8,9 +8,9 @@ import torch
 from gymnasium import spaces
 
 from ninelives.errors import ConfigError
-from ninelives.train.config import NetConfig
-from ninelives.train.encoders import Encoder, is_image, layout, stored_dtype
-from ninelives.train.nets import Policy
+from ninelives.train.config.classes import NetConfig
+from ninelives.train.policy.encoders import Encoder, is_image, layout, stored_dtype
+from ninelives.train.policy.nets import Policy
 
 VECTOR = spaces.Box(-1, 1, (4,), np.float32)
 PICTURE = spaces.Box(0, 255, (40, 44, 3), np.uint8)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ninelives.train.config import NormaliseConfig
-from ninelives.train.normalise import Moments, ObsNormaliser, RewardNormaliser
+from ninelives.train.config.classes import NormaliseConfig
+from ninelives.train.policy.normalise import Moments, ObsNormaliser, RewardNormaliser
 
 ROWS = np.random.default_rng(0).normal(5.0, 3.0, (200, 2))
 

@@ -13,9 +13,9 @@ from lessons import Catch
 
 from ninelives.errors import PoolExhaustedError
 from ninelives.testing import Fragile, When
-from ninelives.train import Callback, NetConfig, PoolConfig, PpoConfig, TrainConfig, ppo
+from ninelives.train import Callback, NetConfig, PoolConfig, PpoConfig, TrainConfig, train
 from ninelives.train.choices import Cycle, choose_overlap, choose_threads, operations
-from ninelives.train.nets import Policy
+from ninelives.train.policy.nets import Policy
 
 CONFIG = TrainConfig(
     env="CartPole-v1",
@@ -43,14 +43,14 @@ class Ear(Callback):
 
 def test_the_acting_policy_is_always_one_version_old():
     ear = Ear()
-    ppo(CONFIG, [ear])
+    train(CONFIG, [ear])
     assert [update.lag for update in ear.updates] == [0, 1, 1, 1, 1, 1]
     assert [rollout.version for rollout in ear.rollouts] == [0, 0, 1, 2, 3, 4]
 
 
 def test_overlap_off_has_no_lag():
     ear = Ear()
-    ppo(dataclasses.replace(CONFIG, overlap="off"), [ear])
+    train(dataclasses.replace(CONFIG, overlap="off"), [ear])
     assert [update.lag for update in ear.updates] == [0] * 6
 
 
@@ -61,19 +61,19 @@ def test_overlap_off_has_no_lag():
 )
 def test_the_same_seed_gives_the_same_weights_every_time(change):
     config = dataclasses.replace(CONFIG, **change)
-    one, two = ppo(config), ppo(dataclasses.replace(config, pool=PoolConfig(workers=4)))
+    one, two = train(config), train(dataclasses.replace(config, pool=PoolConfig(workers=4)))
     assert one.weights_sha256 == two.weights_sha256
-    assert one.weights_sha256 != ppo(dataclasses.replace(config, overlap="off")).weights_sha256
+    assert one.weights_sha256 != train(dataclasses.replace(config, overlap="off")).weights_sha256
 
 
 def test_vtrace_makes_a_difference_only_with_lag():
     vtrace = PpoConfig(n_steps=16, minibatches=2, epochs=2, vtrace=True)
-    assert ppo(CONFIG).weights_sha256 != ppo(dataclasses.replace(CONFIG, ppo=vtrace)).weights_sha256
+    assert train(CONFIG).weights_sha256 != train(dataclasses.replace(CONFIG, ppo=vtrace)).weights_sha256
 
 
 def test_idle_shares_are_told():
     ear = Ear()
-    ppo(CONFIG, [ear])
+    train(CONFIG, [ear])
     assert all(0 <= update.idle_collect <= 1 and 0 <= update.idle_learn <= 1 for update in ear.updates)
 
 
@@ -81,7 +81,7 @@ def test_an_error_in_the_collecting_thread_reaches_the_caller():
     env = Fragile("abort", When("step", at=30, again=True, generations=None))
     pool = PoolConfig(workers=2, max_restarts=3)
     with pytest.raises(PoolExhaustedError):
-        ppo(dataclasses.replace(CONFIG, env=env, timesteps=10_000, pool=pool))
+        train(dataclasses.replace(CONFIG, env=env, timesteps=10_000, pool=pool))
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("ninelives")]
 
 
@@ -92,14 +92,14 @@ def test_an_error_in_a_callback_ends_the_thread_too():
                 raise RuntimeError("no more")
 
     with pytest.raises(RuntimeError, match="no more"):
-        ppo(CONFIG, [Broken()])
+        train(CONFIG, [Broken()])
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("ninelives")]
 
 
 def test_auto_measures_where_it_may_pay_and_says_what_it_found():
     ear = Ear()
     config = dataclasses.replace(CONFIG, env=Catch, overlap="auto", net=NetConfig(image_features=512))
-    ppo(config, [ear])
+    train(config, [ear])
     (chosen,) = ear.choices
     assert chosen.name == "overlap"
     assert chosen.because.startswith(f"overlap={chosen.value}: collecting ")
@@ -112,10 +112,10 @@ def test_auto_is_off_for_a_small_network_without_measuring_so_that_runs_stay_equ
         def on_start(self, started):
             told.extend(started.because)
 
-    result = ppo(dataclasses.replace(CONFIG, overlap="auto"), [ear, Start()])
+    result = train(dataclasses.replace(CONFIG, overlap="auto"), [ear, Start()])
     assert not ear.choices
     assert [words for words in told if words.startswith("overlap=off: ")]
-    assert result.weights_sha256 == ppo(dataclasses.replace(CONFIG, overlap="off")).weights_sha256
+    assert result.weights_sha256 == train(dataclasses.replace(CONFIG, overlap="off")).weights_sha256
 
 
 def test_overlap_is_chosen_where_both_take_time_and_cores_are_free():

@@ -10,7 +10,7 @@ import torch
 from lessons import Aim, Catch, Endless, Recall
 
 from ninelives import EnvSpec
-from ninelives.train import NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, ppo
+from ninelives.train import NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, train
 
 SEEDS = range(5) if os.environ.get("NINELIVES_FULL") == "1" else range(1)
 
@@ -24,7 +24,7 @@ CARTPOLE = TrainConfig(
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_cartpole_is_well_on_its_way_after_thirty_five_thousand_steps(seed):
-    result = ppo(dataclasses.replace(CARTPOLE, seed=seed))
+    result = train(dataclasses.replace(CARTPOLE, seed=seed))
     assert result.mean_return > 150
 
 
@@ -37,7 +37,7 @@ def test_a_task_of_pixels_is_learned_through_the_convolutions():
         ppo=PpoConfig(learning_rate=2e-3, n_steps=64, minibatches=4, epochs=4, gamma=0.9),
         pool=PoolConfig(workers=1),
     )
-    assert ppo(config).mean_return > 0.8
+    assert train(config).mean_return > 0.8
 
 
 RECALL = TrainConfig(
@@ -52,11 +52,11 @@ RECALL = TrainConfig(
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_a_task_of_memory_is_learned_with_one(kind):
     net = NetConfig(recurrent=kind, recurrent_size=16)
-    assert ppo(dataclasses.replace(RECALL, net=net)).mean_return > 0.9
+    assert train(dataclasses.replace(RECALL, net=net)).mean_return > 0.9
 
 
 def test_and_cannot_be_learned_without():
-    assert ppo(RECALL).mean_return < 0.75
+    assert train(RECALL).mean_return < 0.75
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
@@ -74,7 +74,7 @@ def test_a_cut_is_not_an_end(autoreset, is_end, worth):
         ppo=PpoConfig(learning_rate=0.03, n_steps=16, minibatches=1, epochs=8, gamma=0.9, schedule="constant"),
         pool=PoolConfig(workers=1, autoreset=autoreset),
     )
-    policy = ppo(config).policy.policy
+    policy = train(config).policy.policy
     with torch.no_grad():
         value = policy.values(torch.ones(1, 1)).item()
     assert value == pytest.approx(worth, abs=0.8)
@@ -89,4 +89,4 @@ def test_continuous_actions_are_learned_with_everything_normalised():
         net=NetConfig(log_std=-0.5),
         pool=PoolConfig(workers=1),
     )
-    assert ppo(config).mean_return > -2.0
+    assert train(config).mean_return > -2.0

@@ -11,10 +11,10 @@ from gymnasium import spaces
 
 from ninelives.errors import NinelivesError
 from ninelives.train.advantage import Targets
-from ninelives.train.config import NetConfig, PpoConfig, TrainConfig
+from ninelives.train.config.classes import NetConfig, PpoConfig, TrainConfig
 from ninelives.train.learner import Learner
-from ninelives.train.nets import Policy
-from ninelives.train.ppo_update import Rows, clipped_loss, minibatches, ratios, shorten
+from ninelives.train.policy.nets import Policy
+from ninelives.train.ppo import Rows, clipped_loss, minibatches, ratios, shorten
 from ninelives.train.rollout import Rollout
 
 OBS, ACTIONS = spaces.Box(-9, 9, (3,), np.float32), spaces.Discrete(4)

@@ -9,18 +9,9 @@ import torch
 from plays import Tally
 
 from ninelives.errors import CheckpointError, ConfigError
-from ninelives.train import (
-    Callback,
-    NetConfig,
-    NormaliseConfig,
-    PoolConfig,
-    PpoConfig,
-    TrainConfig,
-    checkpoint,
-    ppo,
-    resume,
-)
-from ninelives.train.checkpoint import Checkpoints
+from ninelives.train import Callback, NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, train
+from ninelives.train.saving import checkpoint, resume
+from ninelives.train.saving.checkpoint import Checkpoints
 
 STEPS = 16 * 4 * 6
 SMALL = TrainConfig(
@@ -54,8 +45,8 @@ class Interrupt(Callback):
 
 def interrupted(config, at):
     with pytest.raises(CutShortError):
-        ppo(config, [Interrupt(at)])
-    return ppo(dataclasses.replace(config, resume=True))
+        train(config, [Interrupt(at)])
+    return train(dataclasses.replace(config, resume=True))
 
 
 def varied(**changes):
@@ -82,44 +73,44 @@ CONFIGS = {
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_a_resumed_run_ends_with_the_same_weights(config, tmp_path):
-    whole = ppo(config)
+    whole = train(config)
     parts = interrupted(dataclasses.replace(config, run_dir=tmp_path / "run"), at=STEPS // 2)
     assert parts.weights_sha256 == whole.weights_sha256
     assert (parts.step, parts.episodes, parts.mean_return) == (whole.step, whole.episodes, whole.mean_return)
 
 
 def test_keeping_checkpoints_changes_nothing(tmp_path):
-    kept = ppo(dataclasses.replace(SMALL, run_dir=tmp_path / "run"))
-    assert kept.weights_sha256 == ppo(SMALL).weights_sha256
+    kept = train(dataclasses.replace(SMALL, run_dir=tmp_path / "run"))
+    assert kept.weights_sha256 == train(SMALL).weights_sha256
     newest = Checkpoints(tmp_path / "run" / "checkpoints").newest()
     assert checkpoint.weights_sha256(newest) == kept.weights_sha256
 
 
 def test_interrupted_at_every_checkpoint(tmp_path):
-    whole = ppo(SMALL)
+    whole = train(SMALL)
     config = dataclasses.replace(SMALL, run_dir=tmp_path / "run")
     with pytest.raises(CutShortError):
-        ppo(config, [Interrupt(64)])
+        train(config, [Interrupt(64)])
     again = dataclasses.replace(config, resume=True)
     for step in range(128, STEPS, 64):
         with pytest.raises(CutShortError):
-            ppo(again, [Interrupt(step)])
-    assert ppo(again).weights_sha256 == whole.weights_sha256
+            train(again, [Interrupt(step)])
+    assert train(again).weights_sha256 == whole.weights_sha256
 
 
 def test_workers_may_be_other_in_number_when_a_run_goes_on(tmp_path):
     config = dataclasses.replace(SMALL, run_dir=tmp_path / "run")
     with pytest.raises(CutShortError):
-        ppo(config, [Interrupt(192)])
-    result = ppo(dataclasses.replace(config, resume=True, pool=PoolConfig(workers=1)))
-    assert result.weights_sha256 == ppo(SMALL).weights_sha256
+        train(config, [Interrupt(192)])
+    result = train(dataclasses.replace(config, resume=True, pool=PoolConfig(workers=1)))
+    assert result.weights_sha256 == train(SMALL).weights_sha256
 
 
 def test_a_run_that_is_over_stays_as_it_is(tmp_path):
     config = dataclasses.replace(SMALL, run_dir=tmp_path / "run")
-    first = ppo(config)
+    first = train(config)
     before = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
-    again = ppo(dataclasses.replace(config, resume=True))
+    again = train(dataclasses.replace(config, resume=True))
     assert (again.weights_sha256, again.step) == (first.weights_sha256, first.step)
     assert sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir()) == before
 
@@ -131,38 +122,38 @@ def test_a_run_that_was_ended_before_its_first_checkpoint_begins_again(tmp_path)
 
     config = dataclasses.replace(SMALL, run_dir=tmp_path / "run")
     with pytest.raises(CutShortError):
-        ppo(config, [AtOnce()])
-    assert ppo(dataclasses.replace(config, resume=True)).weights_sha256 == ppo(SMALL).weights_sha256
+        train(config, [AtOnce()])
+    assert train(dataclasses.replace(config, resume=True)).weights_sha256 == train(SMALL).weights_sha256
 
 
 def test_a_damaged_newest_one_is_refused_and_the_one_before_it_used_if_the_user_agrees(tmp_path):
     config = dataclasses.replace(SMALL, run_dir=tmp_path / "run")
     with pytest.raises(CutShortError):
-        ppo(config, [Interrupt(256)])
+        train(config, [Interrupt(256)])
     kept = Checkpoints(tmp_path / "run" / "checkpoints")
     newest = kept.newest()
     newest.write_bytes(newest.read_bytes()[:-100])
     with pytest.raises(CheckpointError, match=r"step-0*256\.ckpt is truncated.*--resume-previous"):
-        ppo(dataclasses.replace(config, resume=True))
-    result = ppo(dataclasses.replace(config, resume_previous=True))
-    assert result.weights_sha256 == ppo(SMALL).weights_sha256
+        train(dataclasses.replace(config, resume=True))
+    result = train(dataclasses.replace(config, resume_previous=True))
+    assert result.weights_sha256 == train(SMALL).weights_sha256
     assert [path.name for path in kept.directory.glob("*.damaged")] == [newest.name + ".damaged"]
 
 
 def test_a_run_does_not_go_on_as_another(tmp_path):
     config = dataclasses.replace(SMALL, run_dir=tmp_path / "run")
     with pytest.raises(CutShortError):
-        ppo(config, [Interrupt(64)])
+        train(config, [Interrupt(64)])
     other = dataclasses.replace(config, resume=True, seed=4, ppo=dataclasses.replace(SMALL.ppo, gamma=0.9))
     with pytest.raises(ConfigError) as caught:
-        ppo(other)
+        train(other)
     assert "ppo.gamma: 0.99 in the checkpoint, 0.9 now" in str(caught.value)
     assert "seed: 3 in the checkpoint, 4 now" in str(caught.value)
     assert "epochs" not in str(caught.value)
 
 
 def test_a_new_run_may_begin_with_the_weights_of_another(tmp_path):
-    first = ppo(dataclasses.replace(SMALL, run_dir=tmp_path / "one", normalise=NORMALISED))
+    first = train(dataclasses.replace(SMALL, run_dir=tmp_path / "one", normalise=NORMALISED))
     newest = Checkpoints(tmp_path / "one" / "checkpoints").newest()
 
     class Look(Callback):
@@ -170,7 +161,7 @@ def test_a_new_run_may_begin_with_the_weights_of_another(tmp_path):
             raise CutShortError
 
     config = dataclasses.replace(SMALL, run_dir=tmp_path / "two", normalise=NORMALISED, model=newest, seed=9)
-    second = ppo(dataclasses.replace(config, ppo=dataclasses.replace(SMALL.ppo, learning_rate=1e-30)))
+    second = train(dataclasses.replace(config, ppo=dataclasses.replace(SMALL.ppo, learning_rate=1e-30)))
     theirs, ours = first.policy.policy.state_dict(), second.policy.policy.state_dict()
     assert all(torch.allclose(theirs[name], ours[name]) for name in theirs)
     assert second.step == STEPS

@@ -14,8 +14,9 @@ import pytest
 import trainee
 
 from ninelives.testing import leftovers
-from ninelives.train import checkpoint, ppo
-from ninelives.train.checkpoint import Checkpoints
+from ninelives.train import train
+from ninelives.train.saving import checkpoint
+from ninelives.train.saving.checkpoint import Checkpoints
 
 FULL = os.environ.get("NINELIVES_FULL") == "1"
 KILLS = 20 if FULL else 3
@@ -39,7 +40,7 @@ CONFIG = {
 @pytest.fixture(scope="module")
 def whole():
     """The weights of the run that nobody disturbs."""
-    return ppo(trainee.config_of(CONFIG)).weights_sha256
+    return train(trainee.config_of(CONFIG)).weights_sha256
 
 
 class Trainers:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ninelives.errors import ConfigError
-from ninelives.train.settings import as_tree, dump, from_file, from_flags, from_pairs, load, resolve
+from ninelives.train.config.layers import as_tree, dump, from_file, from_flags, from_pairs, load, resolve
 
 
 @dataclass(frozen=True)

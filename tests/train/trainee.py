@@ -13,8 +13,8 @@ import signal
 import sys
 from pathlib import Path
 
-import ninelives.train.checkpoint  # before os is armed
-from ninelives.train import Callback, NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, ppo
+import ninelives.train.saving.checkpoint  # before os is armed
+from ninelives.train import Callback, NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, train
 
 SECTIONS = {"ppo": PpoConfig, "net": NetConfig, "pool": PoolConfig, "normalise": NormaliseConfig}
 
@@ -42,7 +42,7 @@ def arm(call, number):
 
     def deadly(*args, **kwargs):
         nonlocal count
-        if sys._getframe(1).f_code.co_filename == ninelives.train.checkpoint.__file__:
+        if sys._getframe(1).f_code.co_filename == ninelives.train.saving.checkpoint.__file__:
             count += 1
             if count == number:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -61,7 +61,7 @@ def main():
     if args.die_in:
         arm(args.die_in[0], int(args.die_in[1]))
     resume = args.resume and args.run_dir.exists()
-    result = ppo(config_of(args.config, run_dir=args.run_dir, resume=resume), [Say()])
+    result = train(config_of(args.config, run_dir=args.run_dir, resume=resume), [Say()])
     print("end", result.weights_sha256, flush=True)
 
 

@@ -19,7 +19,7 @@ WORKER_OF = (0, 0, 1, 1)
 
 def native_caller():
     """The native twin, where it is built."""
-    return require_module("ninelives.transport._native").Caller
+    return require_module("ninelives.transport._exchange").Caller
 
 
 CALLERS = {"native": native_caller, "python": lambda: PyCaller}

@@ -3,8 +3,8 @@
 import numpy as np
 from gymnasium import spaces
 
-from ninelives.pool import notes
-from ninelives.pool.journal import Journal
+from ninelives.pool.recovery import recorder
+from ninelives.pool.recovery.journal import Journal
 from ninelives.spec.arrays import Leaf, leaves, tree_of
 from ninelives.spec.codec import ActionCodec
 from ninelives.transport.control import Control, control_layout
@@ -17,7 +17,7 @@ class Desk:
 
     def __init__(self, tmp_path, monkeypatch, twin, space=None, slots=3, next_step=True, seed_episodes=True):
         if twin == "python":
-            monkeypatch.setattr(notes, "native_module", lambda name: None)
+            monkeypatch.setattr(recorder, "native_module", lambda name: None)
         self.space = spaces.Discrete(4) if space is None else space
         node = tree_of(self.space)
         self.codec = ActionCodec.of(node)

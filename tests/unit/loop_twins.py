@@ -18,8 +18,8 @@ from ninelives.transport.exchange import PARENT_ROUNDS
 from ninelives.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
 from ninelives.transport.segment import memory_file
 from ninelives.worker.loop import make_loop
+from ninelives.worker.progress import Stamp
 from ninelives.worker.slot import EnvSlot
-from ninelives.worker.stamp import Stamp
 
 TWINS = ("native", "python")
 TICK = 50_000_000

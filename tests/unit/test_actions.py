@@ -8,7 +8,7 @@ from hypothesis import given
 from space_strategies import SEEDS, assert_equal_values, nested_arrays, sample
 
 from ninelives import UsageError
-from ninelives.pool.actions import ActionWriter
+from ninelives.pool.data.actions import ActionWriter
 from ninelives.spec.arrays import assemble, fields, tree_of
 from ninelives.spec.layout import Layout
 from ninelives.transport.control import Control, control_layout

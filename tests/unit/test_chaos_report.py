@@ -18,10 +18,10 @@ from ninelives.pool.batch import Batch, Episodes
 from ninelives.spec.arrays import tree_of
 from ninelives.spec.infos import merge_infos
 from ninelives.testing import Chaos, ChaosReport
-from ninelives.testing.chaosreport import Percentiles, Witness
-from ninelives.testing.murder import Mercy, plan_murders
-from ninelives.testing.rows import first_unlike, rows_of
-from ninelives.testing.twins import Comparison, Difference
+from ninelives.testing.chaos_report import Percentiles, Witness
+from ninelives.testing.kill_plan import Mercy, plan_murders
+from ninelives.testing.paired_run import Comparison, Difference
+from ninelives.testing.row_diff import first_unlike, rows_of
 
 BOX = spaces.Box(-np.inf, np.inf, (2, 2), np.float64)
 WANTED = {"kill": 200, "hang": 20, "segfault": 20}

@@ -19,9 +19,9 @@ from ninelives.events import (
     WorkerExited,
     WorkerSpawned,
 )
-from ninelives.view.board import Board
 from ninelives.view.console import TELL_EVERY_S, ConsoleView, picture, status_line
-from ninelives.view.surface import NEWS_A_SECOND
+from ninelives.view.live_output import NEWS_A_SECOND
+from ninelives.view.pool_model import Board
 
 
 def up(board, workers=2):

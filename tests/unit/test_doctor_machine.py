@@ -4,9 +4,9 @@ import resource
 
 import pytest
 
-from ninelives.cli import machine
+from ninelives.cli.diagnosis import machine
 from ninelives.cli.diagnosis.finding import Severity
-from ninelives.cli.sheet import GOOD, Verdict, conclude, show
+from ninelives.cli.reporting.verdict_table import GOOD, Verdict, conclude, show
 
 GB = 10**9
 

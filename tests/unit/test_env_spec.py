@@ -106,7 +106,7 @@ def test_named_modules_are_imported_first(monkeypatch, tmp_path):
 
 
 def test_only_known_games_have_modules_to_preload():
-    assert "ninelives.sims.env" in EnvSpec.of("ninelives/Errand-v0").preload
+    assert "ninelives.sims.emulators.env" in EnvSpec.of("ninelives/Errand-v0").preload
     assert EnvSpec.of("ale_py:ALE/Pong-v5").preload == ("ale_py",)
     assert EnvSpec.of("CartPole-v1").preload == EnvSpec.of(dict).preload == ()
     assert EnvSpec.of("some_package:Game-v0").preload == (), "who knows what it starts when it is imported"

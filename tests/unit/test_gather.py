@@ -8,7 +8,7 @@ from gymnasium import spaces
 
 from ninelives import Autoreset, Fault
 from ninelives.native import native_module
-from ninelives.pool.gather import Gatherer
+from ninelives.pool.data.gather import Gatherer
 from ninelives.spec.data import DataSpec
 from ninelives.spec.phase import Attention
 from ninelives.transport.control import Control, control_layout

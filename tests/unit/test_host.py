@@ -3,8 +3,7 @@ import resource
 
 import pytest
 
-from ninelives import ConfigError
-from ninelives.supervise import host
+from ninelives import ConfigError, host
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import ninelives
 
 PACKAGE = Path(ninelives.__file__).parent
 
-FOUNDATION = {"errors", "events", "clock", "native"}
+FOUNDATION = {"errors", "events", "clock", "native", "host"}
 SIDES = FOUNDATION | {"spec", "transport", "supervise"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -20,6 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "events": set(),
     "clock": set(),
     "native": set(),
+    "host": {"errors"},
     "view": {"events"},
     "spec": FOUNDATION,
     "transport": FOUNDATION | {"spec"},
@@ -30,6 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "adapters": SIDES | {"pool"},
     "train": SIDES | {"pool", "adapters"},
     "testing": SIDES | {"worker", "pool", "adapters"},
+    "console": FOUNDATION | {"spec", "pool", "sims"},
     "__main__": {"cli"},
     "cli": SIDES | {"pool", "adapters", "train", "view"},
 }
@@ -40,14 +42,12 @@ ALSO = {
     "cli.chaos": {"testing"},
     "cli.cores": {"sims"},
     "cli.games": {"sims"},
-    "cli.state": {"sims"},
-    "cli.play": {"sims"},
-    "cli.playing": {"sims"},
-    "cli.gameslot": {"sims"},
-    "cli.record": {"sims"},
-    "cli.replay": {"sims"},
+    "cli.state": {"sims", "console"},
+    "cli.play": {"sims", "console"},
+    "cli.record": {"sims", "console"},
+    "cli.replay": {"sims", "console"},
     "testing.natural": {"sims"},
-    "testing.strikes": {"sims"},
+    "testing.native_misuse": {"sims"},
 }
 """Modules that may see more than their room: verbs about emulators, and the checks ``ninelives check`` is about."""
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from journal_twins import TWINS, Desk, digests_of
 
-from ninelives.pool.journal import CALLS_LIMIT, Journal
-from ninelives.pool.notes import CHUNK
-from ninelives.pool.shelf import LEAST_BYTES, MEMORY_BYTES, share_bytes
+from ninelives.pool.recovery.journal import CALLS_LIMIT, Journal
+from ninelives.pool.recovery.recorder import CHUNK
+from ninelives.pool.recovery.spill import LEAST_BYTES, MEMORY_BYTES, share_bytes
 from ninelives.spec.call import CallRequest
 from ninelives.spec.seeds import episode_seed
 from ninelives.transport.control import Control, control_layout
@@ -132,7 +132,7 @@ def test_the_memory_of_all_journals_together_is_bounded(slots):
 
 
 def test_very_long_episodes_go_to_a_file_and_come_back_whole(tmp_path, monkeypatch, twin):
-    monkeypatch.setattr("ninelives.pool.journal.share_bytes", lambda slots: CHUNK * 2)
+    monkeypatch.setattr("ninelives.pool.recovery.journal.share_bytes", lambda slots: CHUNK * 2)
     desk = Desk(tmp_path, monkeypatch, twin)
     desk.begin()
     actions = np.random.default_rng(2).integers(0, 4, 2 * CHUNK + 500).tolist()

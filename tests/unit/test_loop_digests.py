@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_twins import ON, TWINS, Worker, scripted
 
+from ninelives.worker.fingerprint import Trace
 from ninelives.worker.replay import flags_of
-from ninelives.worker.trace import Trace
 
 FINITE = st.floats(-1e6, 1e6, width=32)
 SPACES = {

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ninelives import ConfigError, PoolOptions, UsageError
-from ninelives.pool.checks import checked_slots, seeds_for, whole_groups
-from ninelives.pool.member import Member, deadlines_of
-from ninelives.pool.recycling import LOG_LIMIT_BYTES, overdue, trim_log
+from ninelives.pool.data.checks import checked_slots, seeds_for, whole_groups
+from ninelives.pool.workers.limits import LOG_LIMIT_BYTES, overdue, trim_log
+from ninelives.pool.workers.worker import Member, deadlines_of
 from ninelives.spec.phase import Phase
 from ninelives.supervise.budget import Backoff
 from ninelives.supervise.machine import NS, WorkerMachine

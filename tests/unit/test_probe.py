@@ -9,7 +9,7 @@ from gymnasium import spaces
 from ninelives.spec.phase import Phase, Stage
 from ninelives.transport.control import FROM_GENERATION, FROM_LETTER, FROM_SLOT, FROM_STAGE, Control, control_layout
 from ninelives.worker.probe import QUICK_BUILD_S, measure
-from ninelives.worker.stamp import Stamp
+from ninelives.worker.progress import Stamp
 
 
 class Short(gymnasium.Env):

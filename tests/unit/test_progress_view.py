@@ -14,10 +14,10 @@ from ninelives.events import (
     SlotQuarantined,
 )
 from ninelives.view.curve import chart, sparkline
-from ninelives.view.panel import picture, status_line
+from ninelives.view.live_output import NEWS_A_SECOND
 from ninelives.view.progress import TELL_EVERY_S, ProgressView
-from ninelives.view.surface import NEWS_A_SECOND
-from ninelives.view.trainboard import CURVE_POINTS, TrainBoard
+from ninelives.view.train_model import CURVE_POINTS, TrainBoard
+from ninelives.view.train_panel import picture, status_line
 
 
 @pytest.fixture

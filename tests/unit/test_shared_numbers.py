@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import ninelives
-from ninelives.pool import notes
-from ninelives.sims import area, holes
+from ninelives.pool.recovery import recorder
+from ninelives.sims.emulators import resize, sparse
 from ninelives.sims.libretro import api
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.phase import Attention, Op, Phase
@@ -15,10 +15,7 @@ from ninelives.transport import control
 from ninelives.worker import digest, loop, replay
 
 PACKAGE = Path(ninelives.__file__).parent
-SOURCES = [
-    *(PACKAGE / "transport" / "bell.h", PACKAGE / "worker" / "_native.c", PACKAGE / "pool" / "_native.c"),
-    *(PACKAGE / "sims" / "_native.c", PACKAGE / "sims" / "_holes.c", PACKAGE / "sims" / "libretro" / "_frames.c"),
-]
+SOURCES = sorted([*PACKAGE.rglob("_*.c"), PACKAGE / "transport" / "bell.h"])
 IN_PYTHON = {
     **{f"PHASE_{phase.name}": int(phase) for phase in Phase},
     **{f"OP_{op.name}": int(op) for op in Op},
@@ -27,11 +24,11 @@ IN_PYTHON = {
     **{name: value for name, value in vars(control).items() if name.isupper()},
     **{name: value for name, value in vars(loop).items() if name.startswith(("LEAF_", "MAX_"))},
     **{name: value for module in (replay, digest) for name, value in vars(module).items() if name.endswith("_BIT")},
-    **{name: getattr(notes, name) for name in ("STEP", "AUTORESET")},
+    **{name: getattr(recorder, name) for name in ("STEP", "AUTORESET")},
     **{name: getattr(api, name) for name in ("DEVICE_JOYPAD", "ID_JOYPAD_MASK", "ASK_BITS")},
     **{ask.name: int(ask) for ask in api.Ask},
-    "MOST_PIXELS": area.MOST_PIXELS,
-    **{name: getattr(holes, name) for name in ("BLOCK", "MOST_PARTS")},
+    "MOST_PIXELS": resize.MOST_PIXELS,
+    **{name: getattr(sparse, name) for name in ("BLOCK", "MOST_PARTS")},
 }
 ONLY_IN_C = {
     *("MAX_BUFFERS", "ALWAYS_FULL_BYTES", "SAMPLES", "BLOCK_WORDS", "LINE_DIGESTS"),

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from ninelives.cli.grid import Config, Measurement, best_of, configs, line_to_paste, parse_bytes
+from ninelives import host
+from ninelives.cli.bench.bench_grid import Config, Measurement, best_of, configs, line_to_paste, parse_bytes
 from ninelives.cli.target import env_spec
 from ninelives.errors import ConfigError
 from ninelives.spec.env import EnvSpec
-from ninelives.supervise import host
 
 if TYPE_CHECKING:
-    from ninelives.cli.series import Series
+    from ninelives.cli.bench.bench_runner import Series
 
 OF_FREE_MEMORY = 0.8
 """Room for everything else that runs here."""
@@ -74,7 +74,7 @@ class Benchmark:
         return self._measure_training() if self.train else self._measure_pools()
 
     def _measure_training(self) -> int:
-        from ninelives.cli.trainbench import TrainSeries, report
+        from ninelives.cli.bench.train_bench import TrainSeries, report
 
         kwargs = env_spec(self.env, self.env_kwargs, self.rom).kwargs
         series = TrainSeries.of(self.env, kwargs, self.config, self.seconds)
@@ -82,8 +82,8 @@ class Benchmark:
         return report(series)
 
     def _measure_pools(self) -> int:
-        from ninelives.cli.bareloop import BareLoops
-        from ninelives.cli.series import Series
+        from ninelives.cli.bench.bare_loop import BareLoops
+        from ninelives.cli.bench.bench_runner import Series
 
         if self.config is not None:
             raise ConfigError(f"--config {self.config} is about training: say --train too")

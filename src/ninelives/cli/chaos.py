@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from ninelives.cli.diagnosis.finding import Severity
-from ninelives.cli.sheet import GOOD, Verdict, say, show
+from ninelives.cli.reporting.verdict_table import GOOD, Verdict, say, show
 from ninelives.cli.target import env_spec
 from ninelives.view.words import plural, seconds_in_words
 
 if TYPE_CHECKING:
     from ninelives.testing.chaos import Progress
-    from ninelives.testing.chaosreport import ChaosReport
+    from ninelives.testing.chaos_report import ChaosReport
 
 SHORT = 200
 """Characters of a value that is shown; a whole picture helps nobody."""

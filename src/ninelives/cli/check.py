@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from ninelives.cli.diagnosis.finding import Severity
-from ninelives.cli.sheet import GOOD, Verdict, conclude, show
+from ninelives.cli.reporting.verdict_table import GOOD, Verdict, conclude, show
 from ninelives.cli.target import env_spec
 from ninelives.view.words import bytes_in_words
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from ninelives.cli.sheet import say
+from ninelives.cli.reporting.verdict_table import say
 from ninelives.errors import EmulatorError
 
 if TYPE_CHECKING:

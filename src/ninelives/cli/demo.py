@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from ninelives.cli.tale import Teller
+from ninelives.cli.reporting.demo_report import Teller
 from ninelives.errors import ConfigError, WorkerStartError
-from ninelives.train.config import NormaliseConfig, PpoConfig, TrainConfig
+from ninelives.train.config.classes import NormaliseConfig, PpoConfig, TrainConfig
 
 if TYPE_CHECKING:
-    from ninelives.cli.tale import Tale
+    from ninelives.cli.reporting.demo_report import Tale
 
 FOREVER = 10**9
 """Steps: the demonstration ends by time."""
@@ -98,9 +98,9 @@ def reason_not_to_play(config: TrainConfig) -> str | None:
 
 def train(config: TrainConfig, seconds: float) -> tuple[Tale, Path]:
     """Train until the time is over, with the display, the logs and the murder."""
-    from ninelives.cli.display import Display
-    from ninelives.cli.reports import Reports
-    from ninelives.train.loop import run
+    from ninelives.cli.reporting.display import Display
+    from ninelives.cli.reporting.run_logs import Reports
+    from ninelives.train.run import run
     from ninelives.view.progress import ProgressView
 
     teller = Teller(seconds)

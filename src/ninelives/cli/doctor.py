@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 
 from ninelives.cli.diagnosis.finding import Finding
-from ninelives.cli.sheet import MARGIN, SIGNS, conclude, say, show
+from ninelives.cli.reporting.verdict_table import MARGIN, SIGNS, conclude, say, show
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def run_report(run_dir: Path) -> int:
 
 def machine_report() -> int:
     """Look at the machine, printing as it goes."""
-    from ninelives.cli.machine import look
+    from ninelives.cli.diagnosis.machine import look
 
     severities = []
     for verdict in look():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ninelives.cli.sheet import say
+from ninelives.cli.reporting.verdict_table import say
 from ninelives.errors import EmulatorError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Games:
 
 def rows(games: tuple[Game, ...], lacks: dict[str, str]) -> Iterator[tuple[str, ...]]:
     """A line of the table for every game; what is missing is noted by system."""
-    from ninelives.sims.backends import best_core
+    from ninelives.sims.emulators.backends import best_core
 
     for game in games:
         try:

@@ -26,8 +26,8 @@ class Info:
 
 def facts() -> list[tuple[str, str]]:
     """Name and value of everything worth putting into a bug report."""
+    from ninelives import host
     from ninelives.native import native_status
-    from ninelives.supervise import host
 
     native = native_status()
     return [

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from ninelives.cli.sheet import say
+from ninelives.cli.reporting.verdict_table import say
 from ninelives.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ninelives.cli.gameslot import GameFile, GameSlot
-    from ninelives.cli.terminal import Terminal
-    from ninelives.cli.window import Window
-    from ninelives.sims.movies import Movie, Recorder
+    from ninelives.console.game_session import GameFile, GameSlot
+    from ninelives.console.terminal import Terminal
+    from ninelives.console.window import Window
+    from ninelives.sims.emulators.movies import Movie, Recorder
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Play:
 
     def run(self) -> int:
         """Play until the player quits; 1 if the movie could not be written where it should be."""
-        from ninelives.cli.gameslot import GameSlot, check_core, find_game, why_another_revision
+        from ninelives.console.game_session import GameSlot, check_core, find_game, why_another_revision
 
         game = find_game(self.game, self.rom)
         check_core(self.core)
@@ -68,7 +68,7 @@ class Play:
         return 0 if kept else 1
 
     def _check_names(self) -> None:
-        from ninelives.sims.movies import check_place
+        from ninelives.sims.emulators.movies import check_place
 
         if self.movie is not None:
             if self.movie.exists():
@@ -79,9 +79,9 @@ class Play:
 
     def _played(self, slot: GameSlot, face: Terminal | Window) -> bool:
         """Whether all that was made is where it should be."""
-        from ninelives.cli.playing import Player, orderly_end, play
         from ninelives.clock import SystemClock
-        from ninelives.sims.state_files import SUFFIX
+        from ninelives.console.playing import Player, orderly_end, play
+        from ninelives.sims.emulators.state_files import SUFFIX
 
         recorder = self._recorder(slot)
         player = Player(slot, self.out or Path(slot.game.stem + SUFFIX), recorder)
@@ -98,7 +98,7 @@ class Play:
         return kept
 
     def _recorder(self, slot: GameSlot) -> Recorder | None:
-        from ninelives.sims.movies import Recorder
+        from ninelives.sims.emulators.movies import Recorder
 
         if self.movie is None:
             return None
@@ -106,18 +106,18 @@ class Play:
 
     def _face(self, game: GameFile) -> Terminal | Window:
         if self.window:
-            from ninelives.cli.window import Window
+            from ninelives.console.window import Window
 
             return Window(game.name)
-        from ninelives.cli.terminal import Terminal
         from ninelives.clock import SystemClock
+        from ninelives.console.terminal import Terminal
 
         return Terminal(SystemClock(), "ninelives play", "or use --window")
 
     def _start(self) -> bytes | None:
         if self.state is None:
             return None
-        from ninelives.sims.state_files import read_snapshot
+        from ninelives.sims.emulators.state_files import read_snapshot
 
         read_snapshot(self.state)
         return self.state.read_bytes()

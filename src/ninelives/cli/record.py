@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from ninelives.cli.sheet import say
+from ninelives.cli.reporting.verdict_table import say
 from ninelives.cli.target import env_spec
 from ninelives.errors import ConfigError
 from ninelives.view.words import plural
@@ -19,8 +19,8 @@ from ninelives.view.words import plural
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ninelives.cli.gameslot import GameFile, GameSlot
-    from ninelives.sims.movies import Movie
+    from ninelives.console.game_session import GameFile, GameSlot
+    from ninelives.sims.emulators.movies import Movie
 
 RANDOM = "random"
 FRAME_SKIP = 4
@@ -84,7 +84,7 @@ class Record:
 
     def run(self) -> int:
         """Record and say what was recorded."""
-        from ninelives.cli.gameslot import GameSlot, check_core, find_game
+        from ninelives.console.game_session import GameSlot, check_core, find_game
 
         self._refuse()
         game = find_game(self.game, self.rom)
@@ -104,8 +104,8 @@ class Record:
 
     def _refuse(self) -> None:
         """What can be seen to be wrong before a worker is started."""
-        from ninelives.sims.movies import check_place
-        from ninelives.sims.state_files import read_snapshot
+        from ninelives.sims.emulators.movies import check_place
+        from ninelives.sims.emulators.state_files import read_snapshot
 
         chosen = [self.actions != RANDOM, bool(self.keys), self.inputs_of is not None]
         if sum(chosen) > 1:
@@ -120,8 +120,8 @@ class Record:
             _read(Path(self.actions))
 
     def _refuse_numbers(self) -> None:
-        from ninelives.sims.actions import pad_named
-        from ninelives.sims.movies import LONGEST_STEPS, MOST_FRAME_SKIP
+        from ninelives.sims.emulators.actions import pad_named
+        from ninelives.sims.emulators.movies import LONGEST_STEPS, MOST_FRAME_SKIP
 
         if not 1 <= self.steps <= LONGEST_STEPS:
             raise ConfigError(f"--steps {self.steps} must be at least 1 and at most {LONGEST_STEPS:,}")
@@ -140,7 +140,7 @@ class Record:
             ConfigError: another number of frames is asked for than it has.
             CheckpointError: it is damaged, or another ROM's.
         """
-        from ninelives.cli.gameslot import check_movie_of, read_movie
+        from ninelives.console.game_session import check_movie_of, read_movie
 
         if self.inputs_of is None:
             return None
@@ -163,7 +163,7 @@ class Record:
 
     def _go_where_it_began(self, slot: GameSlot, old: Movie) -> None:
         """From power-on to the old movie's start, or, where this emulator cannot load that, as near as can be."""
-        from ninelives.sims.snapshot import Snapshot
+        from ninelives.sims.emulators.snapshot import Snapshot
 
         whose = Snapshot.from_bytes(old.start).identity if old.start else None
         if whose == slot.identity:
@@ -180,8 +180,8 @@ class Record:
                 slot.begin_at(own.start)
 
     def _beginning(self, game: GameFile) -> Beginning:
-        from ninelives.sims.actions import DIRECTIONS
-        from ninelives.sims.state_files import read_snapshot
+        from ninelives.sims.emulators.actions import DIRECTIONS
+        from ninelives.sims.emulators.state_files import read_snapshot
 
         if game.id is not None:
             return self._beginning_of(game, game.id)
@@ -193,7 +193,7 @@ class Record:
     def _beginning_of(self, game: GameFile, name: str) -> Beginning:
         """What the game's own environment says after a reset, in a worker."""
         from ninelives.pool.pool import Pool
-        from ninelives.sims.snapshot import Snapshot
+        from ninelives.sims.emulators.snapshot import Snapshot
 
         files = {"rom": self.rom, "state": self.state}
         asked: dict[str, Any] = {key: path and str(path.resolve()) for key, path in files.items()}
@@ -209,7 +209,7 @@ class Record:
         return Beginning(start, tuple(settings["actions"]), settings["frame_skip"])
 
     def _pads(self, slot: GameSlot, begin: Beginning) -> Iterator[int]:
-        from ninelives.sims.actions import pad_named
+        from ninelives.sims.emulators.actions import pad_named
 
         if self.keys:
             return _held([(pad_named(name, slot.buttons), steps) for name, steps in _script(self.keys)])
@@ -220,7 +220,7 @@ class Record:
 
 
 def _recorded(slot: GameSlot, pads: Iterator[int]) -> Movie:
-    from ninelives.sims.movies import Recorder
+    from ninelives.sims.emulators.movies import Recorder
 
     recorder = Recorder(slot.identity, slot.frame_skip, slot.game.name, slot.start, switched_on=slot.switched_on)
     for pad in pads:
@@ -239,7 +239,7 @@ def _drawn(choices: int, seed: int) -> Iterator[int]:
 def _read(path: Path) -> npt.NDArray[Any]:
     import numpy as np
 
-    from ninelives.sims.movies import LONGEST_STEPS
+    from ninelives.sims.emulators.movies import LONGEST_STEPS
 
     try:
         numbers = np.load(path, allow_pickle=False)
@@ -265,7 +265,7 @@ def _script(parts: Sequence[str]) -> list[tuple[str, int]]:
 
 
 def _part(text: str) -> tuple[str, int]:
-    from ninelives.sims.movies import LONGEST_STEPS
+    from ninelives.sims.emulators.movies import LONGEST_STEPS
 
     name, _, number = text.rpartition(":")
     if not name or not (number.isascii() and number.isdecimal()):

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from ninelives.cli.sheet import say
+from ninelives.cli.reporting.verdict_table import say
 from ninelives.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
-    from ninelives.cli.gameslot import GameFile, GameSlot
-    from ninelives.sims.emulator import Identity
-    from ninelives.sims.movies import Movie
+    from ninelives.console.game_session import GameFile, GameSlot
+    from ninelives.sims.emulators.emulator import Identity
+    from ninelives.sims.emulators.movies import Movie
 
 _CORE_OF_BACKEND = {"mgba": "bindings:mgba", "cynes": "cynes"}
 """What --core calls the backends that are no libretro cores."""
@@ -47,8 +47,8 @@ class Replay:
 
     def run(self) -> int:
         """Replay and say; 1 if a step differs."""
-        from ninelives.cli.gameslot import GameSlot, check_core, read_movie
-        from ninelives.cli.playing import orderly_end
+        from ninelives.console.game_session import GameSlot, check_core, read_movie
+        from ninelives.console.playing import orderly_end
 
         movie = read_movie(self.movie)
         game = _game_of(movie, self.rom)
@@ -75,8 +75,8 @@ class Replay:
     def _face(self) -> Any:
         if not self.watch:
             return nullcontext()
-        from ninelives.cli.terminal import Terminal
         from ninelives.clock import SystemClock
+        from ninelives.console.terminal import Terminal
 
         return Terminal(SystemClock(), "--watch", "leave it out to compare only")
 
@@ -99,7 +99,7 @@ def _game_of(movie: Movie, rom: Path | None) -> GameFile:
         ConfigError: it is not known where the ROM is.
         CheckpointError: it is another ROM.
     """
-    from ninelives.cli.gameslot import check_movie_of, check_rom_file, find_game
+    from ninelives.console.game_session import check_movie_of, check_rom_file, find_game
     from ninelives.sims.games import GAMES
 
     known = next((one for one in GAMES if one.id == movie.game), None)

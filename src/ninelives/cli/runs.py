@@ -12,7 +12,7 @@ import tyro
 from ninelives.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ninelives.cli.runfacts import RunFacts
+    from ninelives.cli.reporting.run_facts import RunFacts
 
 SHOW, COMPARE = "show", "compare"
 
@@ -49,8 +49,8 @@ class Runs:
 
 
 def _each(word: str, names: Sequence[str], exactly: int | None = None) -> list[RunFacts]:
-    from ninelives.cli.runfacts import read_run
-    from ninelives.train.rundir import holds_run
+    from ninelives.cli.reporting.run_facts import read_run
+    from ninelives.train.saving.run_dir import holds_run
 
     if not names or (exactly is not None and len(names) != exactly):
         raise ConfigError(f"ninelives runs {word} needs {'a run directory' if exactly else 'run directories'}")
@@ -64,7 +64,7 @@ def _list(directory: Path) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from ninelives.cli.runfacts import read_run, runs_in
+    from ninelives.cli.reporting.run_facts import read_run, runs_in
 
     found = [read_run(path) for path in runs_in(directory)]
     if not found:
@@ -95,7 +95,7 @@ def _show(run: RunFacts) -> int:
 
 
 def _facts(run: RunFacts) -> Iterator[tuple[str, object]]:
-    from ninelives.cli.runfacts import step_of
+    from ninelives.cli.reporting.run_facts import step_of
 
     config = run.config
     yield "run", run.path

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from ninelives.cli.sheet import say
+from ninelives.cli.reporting.verdict_table import say
 from ninelives.cli.target import env_spec
 from ninelives.errors import CheckpointError, ConfigError, EnvRaisedError
 from ninelives.spec.env import EnvSpec
 
 if TYPE_CHECKING:
-    from ninelives.sims.snapshot import Snapshot
+    from ninelives.sims.emulators.snapshot import Snapshot
 
-STUDIO = "ninelives.sims.studio:Studio"
+STUDIO = "ninelives.sims.emulators.state_maker:Studio"
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Save:
 
     def run(self) -> int:
         """Save and say what was saved."""
-        from ninelives.sims.snapshot import Snapshot
-        from ninelives.sims.state_files import write_snapshot
+        from ninelives.sims.emulators.snapshot import Snapshot
+        from ninelives.sims.emulators.state_files import write_snapshot
 
         _refuse_existing(self.out, self.overwrite)
         whole = Snapshot.from_bytes(self._taken())
@@ -82,7 +82,7 @@ class Save:
             raise ConfigError("--boot and --movie: give one of them")
         if self.movie is None:
             return _ask(_studio(Path(self.game), self.core), "boot", tuple(map(_part, self.boot)))
-        from ninelives.sims.movies import Movie
+        from ninelives.sims.emulators.movies import Movie
 
         film = Movie.read(self.movie)
         return _ask(_studio(Path(self.game), self.core, film.frame_skip), "play_movie", self.movie.read_bytes())
@@ -105,7 +105,7 @@ class Info:
 
     def run(self) -> int:
         """Print the facts."""
-        from ninelives.sims.state_files import read_snapshot
+        from ninelives.sims.emulators.state_files import read_snapshot
 
         size = len(_read(self.file))
         snapshot = read_snapshot(self.file)
@@ -143,14 +143,14 @@ class Convert:
 
     def run(self) -> int:
         """Convert in the direction that the file asks for."""
-        from ninelives.sims.snapshot import MAGIC
+        from ninelives.sims.emulators.snapshot import MAGIC
 
         _refuse_existing(self.out, self.overwrite)
         data = _read(self.file)
         return self._to_raw() if data.startswith(MAGIC) else self._from_raw(data)
 
     def _to_raw(self) -> int:
-        from ninelives.sims.state_files import read_snapshot, write_file
+        from ninelives.sims.emulators.state_files import read_snapshot, write_file
 
         snapshot = read_snapshot(self.file)
         if self.rom is not None:
@@ -161,9 +161,9 @@ class Convert:
         return 0
 
     def _from_raw(self, data: bytes) -> int:
-        from ninelives.sims.raw_states import core_state
-        from ninelives.sims.snapshot import Snapshot
-        from ninelives.sims.state_files import write_snapshot
+        from ninelives.sims.emulators.raw_states import core_state
+        from ninelives.sims.emulators.snapshot import Snapshot
+        from ninelives.sims.emulators.state_files import write_snapshot
 
         if self.rom is None:
             raise ConfigError(f"{self.file} is a raw state, which says nothing of its game: give the ROM with --rom")
@@ -241,13 +241,13 @@ def _ask(spec: EnvSpec, method: str, *args: Any) -> bytes:
 
 
 def _is_named_like_a_rom(name: str) -> bool:
-    from ninelives.sims.systems import SYSTEMS
+    from ninelives.sims.emulators.systems import SYSTEMS
 
     return any(Path(name).suffix.lower() in system.suffixes for system in SYSTEMS.values())
 
 
 def _part(text: str) -> tuple[str, int]:
-    from ninelives.sims.actions import pad_named
+    from ninelives.sims.emulators.actions import pad_named
 
     name, _, frames = text.rpartition(":")
     if not name or not frames.isdecimal() or not int(frames):

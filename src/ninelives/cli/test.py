@@ -15,7 +15,7 @@ from ninelives.errors import ConfigError
 from ninelives.spec.env import EnvSpec
 
 if TYPE_CHECKING:
-    from ninelives.train.checkpoint import Checkpoint
+    from ninelives.train.saving.checkpoint import Checkpoint
     from ninelives.train.score import Score
 
 
@@ -61,7 +61,7 @@ class Test:
     def run(self) -> int:
         """Play and print."""
         check_extras(self.video)
-        from ninelives.train.checkpoint import load
+        from ninelives.train.saving.checkpoint import load
 
         path = checkpoint_of(self.what, self.which)
         checkpoint = load(path)
@@ -73,7 +73,7 @@ class Test:
         return 0
 
     def _score(self, checkpoint: Checkpoint, greedy: bool) -> Score:
-        from ninelives.cli.film import Film
+        from ninelives.cli.reporting.video import Film
         from ninelives.train.evaluate import evaluate
         from ninelives.train.player import Player
 
@@ -94,9 +94,9 @@ class Test:
 
     def spec(self, config: dict[str, Any]) -> EnvSpec:
         """The environment of the run, with what was asked for over it."""
-        from ninelives.cli.film import is_gymnasium_id
-        from ninelives.train.config import TrainConfig
-        from ninelives.train.settings import from_tree, resolve
+        from ninelives.cli.reporting.video import is_gymnasium_id
+        from ninelives.train.config.classes import TrainConfig
+        from ninelives.train.config.layers import from_tree, resolve
 
         trained = resolve(TrainConfig, from_tree(TrainConfig, config, "checkpoint")).env_spec
         asked = env_spec(self.env or str(trained.env), self.env_kwargs)
@@ -134,7 +134,7 @@ def checkpoint_of(what: Path, which: str) -> Path:
     """
     if what.is_file():
         return what
-    from ninelives.train.checkpoint import Checkpoints
+    from ninelives.train.saving.checkpoint import Checkpoints
 
     checkpoints = Checkpoints(what / "checkpoints")
     found = checkpoints.best() if which == "best" else checkpoints.newest()

@@ -14,11 +14,11 @@ from ninelives.cli.flags import flags_of
 from ninelives.cli.target import env_spec
 from ninelives.errors import ConfigError
 from ninelives.spec.env import EnvSpec
-from ninelives.train.config import TrainConfig
+from ninelives.train.config.classes import TrainConfig
 
 if TYPE_CHECKING:
-    from ninelives.train.facts import Result
-    from ninelives.train.settings import Setting
+    from ninelives.train.config.layers import Setting
+    from ninelives.train.records import Result
 
 INTERRUPTED = 130
 """What shells expect of a program ended by Ctrl-C."""
@@ -55,7 +55,7 @@ class Train:
         """Train and print what came out."""
         if importlib.util.find_spec("torch") is None:
             raise ConfigError("training needs torch: pip install 'ninelives[train]'")
-        from ninelives.cli.reports import check_extras
+        from ninelives.cli.reporting.run_logs import check_extras
 
         config = placed(with_model_file(self.settings()))
         check_extras(config)
@@ -70,7 +70,7 @@ class Train:
         Raises:
             ConfigError: unknown names, wrong types, impossible combinations; by file and line.
         """
-        from ninelives.train.settings import Setting, from_file, from_flags, from_pairs, resolve
+        from ninelives.train.config.layers import Setting, from_file, from_flags, from_pairs, resolve
 
         given = dict(self.given)
         if "env_kwargs" in given:
@@ -88,8 +88,8 @@ def _resumes(given: dict[str, Any]) -> bool:
 
 def _of_resumed_run(run_dir: Path) -> list[Setting]:
     """A resumed run has its settings already; what is said again is compared with them by the trainer."""
-    from ninelives.train.rundir import was_begun
-    from ninelives.train.settings import from_file
+    from ninelives.train.config.layers import from_file
+    from ninelives.train.saving.run_dir import was_begun
 
     if not was_begun(run_dir):
         raise ConfigError(f"--resume: {run_dir} holds no run; leave --resume away to begin one there")
@@ -130,9 +130,9 @@ def sized(config: TrainConfig) -> TrainConfig:
 
 def train(config: TrainConfig) -> Result:
     """Train with logs and the live display."""
-    from ninelives.cli.display import Display
-    from ninelives.cli.reports import Reports
-    from ninelives.train.loop import run
+    from ninelives.cli.reporting.display import Display
+    from ninelives.cli.reporting.run_logs import Reports
+    from ninelives.train.run import run
     from ninelives.view.progress import ProgressView
 
     with ProgressView() as view, Reports() as reports:

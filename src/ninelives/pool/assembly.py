@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ninelives.clock import Clock, SystemClock
-from ninelives.pool.asker import Asker
-from ninelives.pool.calling import Calling
-from ninelives.pool.checkpoint import Registrar
-from ninelives.pool.healer import Healer
-from ninelives.pool.journal import Journal
-from ninelives.pool.minder import Minder
-from ninelives.pool.receiver import Receiver
-from ninelives.pool.start import Start
-from ninelives.pool.states import StateDesk
+from ninelives.pool.data.calls import Calling
+from ninelives.pool.data.receive import Receiver
+from ninelives.pool.data.requests import Asker
+from ninelives.pool.recovery.checkpoint import Registrar
+from ninelives.pool.recovery.coordinator import Minder
+from ninelives.pool.recovery.healing import Healer
+from ninelives.pool.recovery.journal import Journal
+from ninelives.pool.recovery.states import StateDesk
+from ninelives.pool.startup import Start
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.codec import ActionCodec
 from ninelives.spec.options import PoolOptions

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ninelives.events import Event, MetricsSampled, Sink
-from ninelives.pool.crew import Crew
 from ninelives.pool.metrics import measure
+from ninelives.pool.workers.supervisor import Crew
 from ninelives.spec.plan import Plan
 from ninelives.transport.control import Control
 from ninelives.view.jsonl import JsonlSink

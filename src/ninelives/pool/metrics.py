@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninelives.pool.crew import Crew
+from ninelives import host
+from ninelives.pool.workers.supervisor import Crew
 from ninelives.spec.plan import Plan
-from ninelives.supervise import host
 from ninelives.transport.control import HISTOGRAM_BUCKETS, Control
 
 STRAGGLER_FACTOR = 2.0

@@ -18,14 +18,14 @@ from ninelives.clock import Clock, SystemClock
 from ninelives.errors import ClosedError, UsageError
 from ninelives.pool.assembly import Parts, assemble
 from ninelives.pool.batch import Batch
-from ninelives.pool.checkpoint import PoolState, check_shape
-from ninelives.pool.checks import Slots, checked_slots, seeds_for, whole_groups
-from ninelives.pool.desk import Life
-from ninelives.pool.journal import Journal
+from ninelives.pool.data.checks import Slots, checked_slots, seeds_for, whole_groups
 from ninelives.pool.metrics import PoolMetrics, measure
-from ninelives.pool.minder import TICK_NS
-from ninelives.pool.start import Order, Start, begin
-from ninelives.pool.states import SlotState
+from ninelives.pool.recovery.checkpoint import PoolState, check_shape
+from ninelives.pool.recovery.coordinator import TICK_NS
+from ninelives.pool.recovery.journal import Journal
+from ninelives.pool.recovery.slot_status import Life
+from ninelives.pool.recovery.states import SlotState
+from ninelives.pool.startup import Order, Start, begin
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.call import CallRequest
 from ninelives.spec.env import EnvSpec

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from ninelives import events
 from ninelives.errors import ConfigError
-from ninelives.pool.crew import Crew
 from ninelives.pool.eventlog import EVENTS_FILE, EventLog, has_run
-from ninelives.pool.wiring import Wiring
+from ninelives.pool.workers.supervisor import Crew
 from ninelives.spec.options import PoolOptions
 from ninelives.supervise.children import Children
+from ninelives.transport.shared_memory import Wiring
 
 
 @dataclass

@@ -25,7 +25,7 @@ _FORKED_SAFELY = ("ale_py",)
 OUR_GAMES = "ninelives/"
 """What the ids of the package's own games begin with; they are registered where one is made."""
 
-OUR_MODULES = ("ninelives.sims.env", "cv2")
+OUR_MODULES = ("ninelives.sims.emulators.env", "cv2")
 """What those need."""
 
 

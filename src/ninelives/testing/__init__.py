@@ -15,7 +15,7 @@ Nothing else of the package may import this one, except the command line's ``che
 """
 
 from ninelives.testing.chaos import Chaos
-from ninelives.testing.chaosreport import ChaosReport
+from ninelives.testing.chaos_report import ChaosReport
 from ninelives.testing.conformance import EnvReport, check_env
 from ninelives.testing.counting import CountingEnv, Referee
 from ninelives.testing.fakes import FakeClock, RecordingSink

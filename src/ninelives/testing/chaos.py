@@ -22,9 +22,9 @@ from ninelives.errors import ConfigError
 from ninelives.events import WorkerReady
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.env import EnvSpec
-from ninelives.testing.chaosreport import ChaosReport, Percentiles, Witness
-from ninelives.testing.murder import KINDS, ArmedSpec, Murderer, plan_murders
-from ninelives.testing.twins import Comparison, Course, Side
+from ninelives.testing.chaos_report import ChaosReport, Percentiles, Witness
+from ninelives.testing.kill_plan import KINDS, ArmedSpec, Murderer, plan_murders
+from ninelives.testing.paired_run import Comparison, Course, Side
 
 if TYPE_CHECKING:
     from ninelives.pool.pool import Pool

@@ -16,10 +16,10 @@ import gymnasium
 
 from ninelives import sims
 from ninelives.errors import EmulatorError, UsageError
-from ninelives.sims.env import EmulatorEnv
+from ninelives.sims.emulators.env import EmulatorEnv
 from ninelives.sims.libretro.cores import found_cores
 from ninelives.spec.context import SlotContext, current_slot
-from ninelives.testing import strikes
+from ninelives.testing import native_misuse
 from ninelives.testing.zoo import When
 
 DATA = Path(sims.__file__).parent / "games" / "data"
@@ -52,14 +52,14 @@ class NaturalFault:
 
 
 FAULTS: Mapping[str, NaturalFault] = {
-    "cynes_state_byte": NaturalFault(LANTERN, "cynes", "SIGSEGV", strikes.cynes_state_byte),
-    "fceumm_state_length": NaturalFault(LANTERN, "fceumm", "hang", strikes.fceumm_state_length),
-    "old_mgba_state_byte": NaturalFault(ERRAND, OLD_MGBA, "hang", strikes.old_mgba_state_byte),
-    "run_after_unload": NaturalFault(ERRAND, "mgba", "SIGSEGV", strikes.run_after_unload),
-    "stale_memory_view": NaturalFault(ERRAND, "mgba", "SIGSEGV", strikes.stale_memory_view),
-    "dropped_picture": NaturalFault(ERRAND, "bindings:mgba", "SIGSEGV", strikes.dropped_picture),
-    "rewritten_save_file": NaturalFault(ERRAND, "bindings:mgba", "SIGBUS", strikes.rewritten_save_file),
-    "unread_log": NaturalFault(ERRAND, "bindings:mgba", "hang", strikes.unread_log),
+    "cynes_state_byte": NaturalFault(LANTERN, "cynes", "SIGSEGV", native_misuse.cynes_state_byte),
+    "fceumm_state_length": NaturalFault(LANTERN, "fceumm", "hang", native_misuse.fceumm_state_length),
+    "old_mgba_state_byte": NaturalFault(ERRAND, OLD_MGBA, "hang", native_misuse.old_mgba_state_byte),
+    "run_after_unload": NaturalFault(ERRAND, "mgba", "SIGSEGV", native_misuse.run_after_unload),
+    "stale_memory_view": NaturalFault(ERRAND, "mgba", "SIGSEGV", native_misuse.stale_memory_view),
+    "dropped_picture": NaturalFault(ERRAND, "bindings:mgba", "SIGSEGV", native_misuse.dropped_picture),
+    "rewritten_save_file": NaturalFault(ERRAND, "bindings:mgba", "SIGBUS", native_misuse.rewritten_save_file),
+    "unread_log": NaturalFault(ERRAND, "bindings:mgba", "hang", native_misuse.unread_log),
     "endless_constructor": NaturalFault(LANTERN, "nes_py", "hang", None),
 }
 """Every one is described in ``docs/natural_faults.md``."""
@@ -86,7 +86,7 @@ class Natural:
         """Build one, or break."""
         if FAULTS[self.fault].strike:
             return NaturalEnv(self)
-        return strikes.game_with_start_screen(LANTERN, is_endless=has_come(self.when, "construct", 1, _place()))
+        return native_misuse.game_with_start_screen(LANTERN, is_endless=has_come(self.when, "construct", 1, _place()))
 
 
 class NaturalEnv(EmulatorEnv):

@@ -1,7 +1,7 @@
 """Training: PPO on a pool whose slots are allowed to die.
 
-``ninelives.train.ppo(config)`` trains and returns a ``Result``. Names are imported when they are used; only what trains
-imports torch.
+``ninelives.train.train(config)`` trains and returns a ``Result``. Names are imported when they are used; only
+what trains imports torch.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "ppo": ("ninelives.train.loop", "run"),
-    "TrainConfig": ("ninelives.train.config", "TrainConfig"),
-    "PpoConfig": ("ninelives.train.config", "PpoConfig"),
-    "NetConfig": ("ninelives.train.config", "NetConfig"),
-    "NormaliseConfig": ("ninelives.train.config", "NormaliseConfig"),
-    "PoolConfig": ("ninelives.train.config", "PoolConfig"),
-    "LogConfig": ("ninelives.train.config", "LogConfig"),
+    "train": ("ninelives.train.run", "run"),
+    "TrainConfig": ("ninelives.train.config.classes", "TrainConfig"),
+    "PpoConfig": ("ninelives.train.config.classes", "PpoConfig"),
+    "NetConfig": ("ninelives.train.config.classes", "NetConfig"),
+    "NormaliseConfig": ("ninelives.train.config.classes", "NormaliseConfig"),
+    "PoolConfig": ("ninelives.train.config.classes", "PoolConfig"),
+    "LogConfig": ("ninelives.train.config.classes", "LogConfig"),
     "Callback": ("ninelives.train.callbacks", "Callback"),
     "StopTraining": ("ninelives.train.callbacks", "StopTraining"),
-    "Result": ("ninelives.train.facts", "Result"),
+    "Result": ("ninelives.train.records", "Result"),
 }
 
 __all__ = [
@@ -32,14 +32,14 @@ __all__ = [
     "Result",
     "StopTraining",
     "TrainConfig",
-    "ppo",
+    "train",
 ]
 
 if TYPE_CHECKING:
     from ninelives.train.callbacks import Callback, StopTraining
-    from ninelives.train.config import LogConfig, NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig
-    from ninelives.train.facts import Result
-    from ninelives.train.loop import run as ppo
+    from ninelives.train.config.classes import LogConfig, NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig
+    from ninelives.train.records import Result
+    from ninelives.train.run import run as train
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ninelives import events
-from ninelives.train import facts
+from ninelives.train import records
 
 if TYPE_CHECKING:
     from ninelives.pool.batch import Batch
@@ -38,16 +38,16 @@ class Callback:
 
     batch_every_s: float | None = None
 
-    def on_start(self, started: facts.Started) -> None:
+    def on_start(self, started: records.Started) -> None:
         """Everything is built."""
 
-    def on_rollout(self, rollout: facts.Rollout) -> None:
+    def on_rollout(self, rollout: records.Rollout) -> None:
         """A rollout was collected."""
 
-    def on_update(self, update: facts.Update) -> None:
+    def on_update(self, update: records.Update) -> None:
         """The network learned from a rollout."""
 
-    def on_episode(self, episode: facts.Episode) -> None:
+    def on_episode(self, episode: records.Episode) -> None:
         """An episode ended; heard when its rollout is complete."""
 
     def on_fault(self, event: events.Event) -> None:
@@ -56,16 +56,16 @@ class Callback:
     def on_event(self, event: events.Event) -> None:
         """Anything happened in the pool; faults too."""
 
-    def on_choice(self, chosen: facts.Chosen) -> None:
+    def on_choice(self, chosen: records.Chosen) -> None:
         """Something was measured and chosen after the start."""
 
     def on_batch(self, pool: Pool, batch: Batch) -> None:
         """A batch was received and nothing is under way, so ``pool.call`` is allowed. By the collecting thread."""
 
-    def on_checkpoint(self, written: facts.CheckpointWritten) -> None:
+    def on_checkpoint(self, written: records.CheckpointWritten) -> None:
         """A checkpoint is on disk."""
 
-    def on_end(self, result: facts.Result) -> None:
+    def on_end(self, result: records.Result) -> None:
         """The run ended in good order."""
 
 
@@ -82,19 +82,19 @@ class Callbacks(Callback):
         self.batch_every_s = min(paces) if paces else None
         self.stop_asked = False
 
-    def on_start(self, started: facts.Started) -> None:
+    def on_start(self, started: records.Started) -> None:
         """Tell all."""
         self._tell("on_start", started)
 
-    def on_rollout(self, rollout: facts.Rollout) -> None:
+    def on_rollout(self, rollout: records.Rollout) -> None:
         """Tell all."""
         self._tell("on_rollout", rollout)
 
-    def on_update(self, update: facts.Update) -> None:
+    def on_update(self, update: records.Update) -> None:
         """Tell all."""
         self._tell("on_update", update)
 
-    def on_episode(self, episode: facts.Episode) -> None:
+    def on_episode(self, episode: records.Episode) -> None:
         """Tell all."""
         self._tell("on_episode", episode)
 
@@ -108,7 +108,7 @@ class Callbacks(Callback):
         if isinstance(event, FAULTS):
             self.on_fault(event)
 
-    def on_choice(self, chosen: facts.Chosen) -> None:
+    def on_choice(self, chosen: records.Chosen) -> None:
         """Tell all."""
         self._tell("on_choice", chosen)
 
@@ -118,11 +118,11 @@ class Callbacks(Callback):
             if callback.batch_every_s is not None:
                 self._call(callback.on_batch, pool, batch)
 
-    def on_checkpoint(self, written: facts.CheckpointWritten) -> None:
+    def on_checkpoint(self, written: records.CheckpointWritten) -> None:
         """Tell all."""
         self._tell("on_checkpoint", written)
 
-    def on_end(self, result: facts.Result) -> None:
+    def on_end(self, result: records.Result) -> None:
         """Tell all."""
         self._tell("on_end", result)
 

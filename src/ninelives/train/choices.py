@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ninelives.train.config import TrainConfig
+from ninelives.train.config.classes import TrainConfig
 
 SMALL = 1e9
 """Operations of one gradient step below which a second thread costs more than it brings, on a busy machine far more."""

@@ -21,9 +21,9 @@ from ninelives.pool.batch import Batch
 from ninelives.pool.pool import Pool
 from ninelives.spec.arrays import split, tree_of
 from ninelives.spec.autoreset import Autoreset
-from ninelives.train.nets import Policy
-from ninelives.train.normalise import ObsNormaliser
 from ninelives.train.player import MASK, take_masks
+from ninelives.train.policy.nets import Policy
+from ninelives.train.policy.normalise import ObsNormaliser
 from ninelives.train.rollout import EndedEpisode, Final, Rollout
 
 Watch = Callable[[Batch], None]

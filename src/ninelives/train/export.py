@@ -26,11 +26,11 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from ninelives.errors import ConfigError, NinelivesError
-from ninelives.train.checkpoint import load
-from ninelives.train.encoders import leaf_spaces, stored_dtype
-from ninelives.train.nets import Policy
-from ninelives.train.normalise import Moments, ObsNormaliser
 from ninelives.train.player import Player
+from ninelives.train.policy.encoders import leaf_spaces, stored_dtype
+from ninelives.train.policy.nets import Policy
+from ninelives.train.policy.normalise import Moments, ObsNormaliser
+from ninelives.train.saving.checkpoint import load
 
 ROWS = 3
 """Of the example that a file is made with; it takes any number of rows."""

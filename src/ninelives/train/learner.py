@@ -15,11 +15,11 @@ import torch
 from gymnasium import spaces
 
 from ninelives.errors import NinelivesError
-from ninelives.train import ppo_update
 from ninelives.train.advantage import Targets, explained_variance, targets
-from ninelives.train.config import TrainConfig
-from ninelives.train.nets import Policy
-from ninelives.train.normalise import RewardNormaliser
+from ninelives.train.config.classes import TrainConfig
+from ninelives.train.policy.nets import Policy
+from ninelives.train.policy.normalise import RewardNormaliser
+from ninelives.train.ppo import clipped_loss, compiled_loss, ratios, update
 from ninelives.train.rollout import Rollout
 from ninelives.train.weights import FlatWeights
 
@@ -59,7 +59,7 @@ class Learner:
         self.policy.to(device)
         self.weights = FlatWeights(self.policy)
         self._adam = torch.optim.Adam([self.weights.values], ppo.learning_rate, eps=ppo.adam_eps, fused=True)
-        self._loss = ppo_update.compiled_loss() if config.net.compile else ppo_update.clipped_loss
+        self._loss = compiled_loss() if config.net.compile else clipped_loss
         self._shuffle = stream(config.seed, SHUFFLE)
         self._rewards = RewardNormaliser(slots, ppo.gamma, config.normalise)
         self.version = 0
@@ -69,9 +69,7 @@ class Learner:
         rate = self._ppo.learning_rate * (1 - progress if self._ppo.schedule == "linear" else 1)
         self._adam.param_groups[0]["lr"] = rate
         wanted = self._targets(rollout)
-        losses = ppo_update.update(
-            self.policy, self.weights, self._adam, rollout, wanted, self._ppo, self._shuffle, self._loss
-        )
+        losses = update(self.policy, self.weights, self._adam, rollout, wanted, self._ppo, self._shuffle, self._loss)
         rows = rollout.learned
         if rows.any() and not math.isfinite(losses["loss"]):
             raise NinelivesError(
@@ -83,7 +81,7 @@ class Learner:
         return {**losses, "learning_rate": rate, "explained_variance": foretold}
 
     def _targets(self, rollout: Rollout) -> Targets:
-        ratios = ppo_update.ratios(self.policy, rollout) if self._ppo.vtrace else None
+        moved = ratios(self.policy, rollout) if self._ppo.vtrace else None
         return targets(
             self._rewards(rollout.rewards, rollout.ended, rollout.learned),
             rollout.values,
@@ -93,7 +91,7 @@ class Learner:
             rollout.learned,
             self._ppo.gamma,
             self._ppo.gae_lambda,
-            ratios,
+            moved,
         )
 
     def state_dict(self) -> dict[str, Any]:

@@ -14,12 +14,12 @@ from torch import Tensor
 from ninelives.errors import UsageError
 from ninelives.pool.batch import Batch
 from ninelives.spec.arrays import split, tree_of
-from ninelives.train.config import NetConfig
-from ninelives.train.encoders import is_image, leaf_spaces, stored_dtype
-from ninelives.train.heads import Head
-from ninelives.train.nets import Policy
-from ninelives.train.normalise import ObsNormaliser
-from ninelives.train.spacetree import space_of
+from ninelives.train.config.classes import NetConfig
+from ninelives.train.policy.encoders import is_image, leaf_spaces, stored_dtype
+from ninelives.train.policy.heads import Head
+from ninelives.train.policy.nets import Policy
+from ninelives.train.policy.normalise import ObsNormaliser
+from ninelives.train.saving.space_tree import space_of
 
 MASK = "action_mask"
 """The info in which an environment says which actions are allowed."""

@@ -15,8 +15,8 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from ninelives.train.encoders import leaf_spaces, stored_dtype
-from ninelives.train.nets import Policy
+from ninelives.train.policy.encoders import leaf_spaces, stored_dtype
+from ninelives.train.policy.nets import Policy
 
 
 @dataclass(frozen=True)

@@ -18,24 +18,25 @@ from typing import Any
 
 import torch
 
+from ninelives import host
 from ninelives.errors import ConfigError
 from ninelives.pool.batch import Batch
 from ninelives.pool.pool import Pool
-from ninelives.supervise import host
-from ninelives.train import choices, facts, spacetree
+from ninelives.train import choices, records
 from ninelives.train.callbacks import Callbacks
-from ninelives.train.checkpoint import Checkpoint, load, sha256_of
 from ninelives.train.collect import Collector
-from ninelives.train.config import PoolConfig, TrainConfig
-from ninelives.train.inbox import Inbox
+from ninelives.train.config.classes import PoolConfig, TrainConfig
+from ninelives.train.config.layers import as_tree
+from ninelives.train.event_bridge import Inbox
 from ninelives.train.learner import NOISE, Learner, stream
 from ninelives.train.overlap import Feed, Overlapped, Plain
-from ninelives.train.parts import HalvesCollector, ReadyCollector
+from ninelives.train.partial_collect import HalvesCollector, ReadyCollector
 from ninelives.train.player import Player, obs_normaliser
+from ninelives.train.progress import Teller
 from ninelives.train.rollout import Rollout
-from ninelives.train.settings import as_tree
+from ninelives.train.saving import space_tree
+from ninelives.train.saving.checkpoint import Checkpoint, load, sha256_of
 from ninelives.train.stopwatch import Stopwatch
-from ninelives.train.telling import Teller
 
 LITTLE = "gradient steps of so small a network are mostly Python's, which two threads cannot run at once"
 
@@ -149,7 +150,7 @@ class Session:
         if self._overlaps is False and self.config.overlap == "auto":
             overlap = "overlap=off: " + (LITTLE if self._work < choices.TINY else "as was measured before")
         self._heard.on_start(
-            facts.Started(
+            records.Started(
                 config=self.config,
                 run_dir=run_dir,
                 pool=self.pool,
@@ -181,7 +182,7 @@ class Session:
 
     def _tell_update(self, rollout: Rollout, learned_s: float, cycle_s: float) -> None:
         self.told.update(
-            facts.Update(
+            records.Update(
                 step=self.step,
                 version=self.learner.version,
                 lag=self.learner.version - 1 - rollout.version,
@@ -199,7 +200,7 @@ class Session:
         if self._overlaps:
             self.feed = self._make_feed()
         self._heard.on_choice(
-            facts.Chosen(name="overlap", value="on" if choice.value else "off", because=choice.because)
+            records.Chosen(name="overlap", value="on" if choice.value else "off", because=choice.because)
         )
 
     def _watch(self, batch: Batch) -> None:
@@ -219,17 +220,17 @@ class Session:
             "cycles": self._cycles,
             "progress": self.told.state_dict(),
             "spaces": {
-                "observation": spacetree.plain(self.pool.observation_space),
-                "action": spacetree.plain(self.pool.action_space),
+                "observation": space_tree.plain(self.pool.observation_space),
+                "action": space_tree.plain(self.pool.action_space),
             },
             "net": as_tree(self.config.net),
             "clip_actions": self.config.ppo.clip_actions,
         }
 
-    def result(self, run_dir: Path | None, stopped: bool) -> facts.Result:
+    def result(self, run_dir: Path | None, stopped: bool) -> records.Result:
         """What the run ended with."""
         seconds = self.told.seconds
-        return facts.Result(
+        return records.Result(
             step=self.step,
             episodes=self.told.episodes,
             mean_return=self.told.mean_return,

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium.vector.utils import batch_space
 
+from ninelives import host
 from ninelives.pool.pool import Pool
 from ninelives.spec.env import EnvSpec
 from ninelives.spec.plan import MEMORY_SHARE, WAITING_SHARE
-from ninelives.supervise import host
 
 BATCH_COST_S = 300e-6
 """What a batch costs the trainer whatever its size: a forward pass of a small network and the waking of workers."""

@@ -1,8 +1,8 @@
 """Requests and answers by sequence number, in pure Python: the parent's ``PyCaller`` and the worker's ``Answerer``.
 
-``_native.Caller`` does what ``PyCaller`` does, faster; the same tests run over both. A request is one bump of a group's
-``sent`` word, its answer is ``done`` catching up with it. A late answer can therefore never be taken for the answer to
-a newer request: the numbers differ.
+``_exchange.Caller`` does what ``PyCaller`` does, faster; the same tests run over both. A request is one bump of a
+group's ``sent`` word, its answer is ``done`` catching up with it. A late answer can therefore never be taken
+for the answer to a newer request: the numbers differ.
 
 Without the native module the publishing stores are plain stores of the interpreter. On x86 stores stay in their order,
 but a store may still be on its way when a later load is done: "I sleep" and "I asked" can miss each other. So nobody in
@@ -47,7 +47,7 @@ PY_ROUNDS = 40
 """Rounds of the pure-Python loops, where one look already costs as much as a native round."""
 
 WAITS_PER_YIELD = 8
-"""So many waits in a row may find their answers ready before the parent yields all the same; ``_native.c`` says why."""
+"""After so many waits in a row that found their answers ready, the parent yields anyway; ``_exchange.c`` says why."""
 
 PY_NAP_S = 0.1
 """Longest sleep of a pure-Python worker: its stores are not fenced, so a ring can, very rarely, be missed."""

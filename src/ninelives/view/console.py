@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from ninelives.events import Event, FaultSeen, PoolStarted, SlotQuarantined, WorkerReady, WorkerRecycled
-from ninelives.view.board import STATES, Board
-from ninelives.view.surface import Canvas, Log, can_redraw
+from ninelives.view.live_output import Canvas, Log, can_redraw
+from ninelives.view.pool_model import STATES, Board
 from ninelives.view.words import plural, slots_in_words
 
 TELL_EVERY_S = 2.0

@@ -15,9 +15,9 @@ from typing import Any, TextIO
 
 from ninelives.events import Event
 from ninelives.view.console import news_of
-from ninelives.view.panel import LATEST, picture, status_line
-from ninelives.view.surface import Canvas, Log, can_redraw
-from ninelives.view.trainboard import TrainBoard, news_of_training
+from ninelives.view.live_output import Canvas, Log, can_redraw
+from ninelives.view.train_model import TrainBoard, news_of_training
+from ninelives.view.train_panel import LATEST, picture, status_line
 
 TELL_EVERY_S = 5.0
 """A log that says how it goes more often than this is not read."""

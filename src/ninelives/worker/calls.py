@@ -11,7 +11,7 @@ import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 
 from ninelives.spec.call import CallRequest, CallResult
 from ninelives.spec.phase import Phase
-from ninelives.worker.last_words import last_words
+from ninelives.worker.error_report import last_words
 
 
 def answer(env: Any, request: CallRequest) -> CallResult:

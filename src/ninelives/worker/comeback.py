@@ -14,8 +14,8 @@ from ninelives.spec.phase import Phase
 from ninelives.spec.restore import Beginning, Outcome, Restore
 from ninelives.transport.control import Control
 from ninelives.worker import calls
+from ninelives.worker.progress import Stamp
 from ninelives.worker.replay import DiffersError, Replay
-from ninelives.worker.stamp import Stamp
 
 
 def bring_back(slot: int, control: Control, replay: Replay, order: Restore, beginning: Beginning) -> Outcome:

@@ -20,8 +20,8 @@ from ninelives.transport.bell import Bell
 from ninelives.transport.control import TO_POLL, Control
 from ninelives.transport.exchange import WORKER_ROUNDS, Answerer
 from ninelives.worker import rng
+from ninelives.worker.progress import Stamp
 from ninelives.worker.slot import EnvSlot
-from ninelives.worker.stamp import Stamp
 
 LEAF_ARRAY, LEAF_INT = 1, 2
 

@@ -22,19 +22,19 @@ from ninelives.native import native_module
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.context import SlotContext
 from ninelives.spec.data import DataSpec
+from ninelives.spec.handshake import Hello, Seat, WorkerSpec
 from ninelives.spec.phase import Phase, Stage
 from ninelives.spec.plan import Probe
-from ninelives.spec.seat import Hello, Seat, WorkerSpec
 from ninelives.supervise.child import DUMP_SIGNAL
 from ninelives.transport.bell import Bell
 from ninelives.transport.control import TO_CORE, TO_GO, TO_LETTER, TO_STOP, Control, control_layout
 from ninelives.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
 from ninelives.transport.segment import Segment
 from ninelives.worker import probe
-from ninelives.worker.last_words import heard, last_words
+from ninelives.worker.error_report import heard, last_words
 from ninelives.worker.loop import make_loop
+from ninelives.worker.progress import Stamp
 from ninelives.worker.slot import EnvSlot
-from ninelives.worker.stamp import Stamp
 
 EXIT_FAILED = 3
 """Exit code of a worker that left last words: it never booted."""

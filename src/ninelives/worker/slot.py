@@ -31,11 +31,11 @@ from ninelives.transport.mailbox import ORDER, TO_PARENT, TO_WORKER, Mailbox
 from ninelives.worker import calls
 from ninelives.worker.atari_loads import spare_loads
 from ninelives.worker.comeback import bring_back, repeat_calls, watched
-from ninelives.worker.last_words import last_words
+from ninelives.worker.error_report import last_words
+from ninelives.worker.fingerprint import Trace
+from ninelives.worker.progress import Stamp
 from ninelives.worker.replay import Replay, flags_of
-from ninelives.worker.saver import Saver
-from ninelives.worker.stamp import Stamp
-from ninelives.worker.trace import Trace
+from ninelives.worker.snapshot_schedule import Saver
 
 
 class EnvSlot:

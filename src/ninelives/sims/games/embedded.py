@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ninelives.errors import ConfigError
-from ninelives.sims.env import EmulatorEnv
+from ninelives.sims.emulators.env import EmulatorEnv
+from ninelives.sims.emulators.screen import Screen
 from ninelives.sims.games.registry import game, rom_of
-from ninelives.sims.screen import Screen
 
 OBSERVE = ("screen", "ram", "both")
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninelives.sims.env import EmulatorEnv, check_own
+from ninelives.sims.emulators.env import EmulatorEnv, check_own
+from ninelives.sims.emulators.memory_map import Ram
+from ninelives.sims.emulators.rewards import Term, explored, flag, progress, weighted
+from ninelives.sims.emulators.screen import AnyScreen, Screen
 from ninelives.sims.games.emerald_memory import FLAG_BYTES, MEMORY, LastGood
 from ninelives.sims.games.revisions import Edition, checked_rom
-from ninelives.sims.memory_map import Ram
-from ninelives.sims.rewards import Term, explored, flag, progress, weighted
-from ninelives.sims.screen import AnyScreen, Screen
 
 EDITION = Edition(
     title="Pokemon Emerald",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ninelives.sims.memory_map import Field
+from ninelives.sims.emulators.memory_map import Field
 
 BORDER = 7
 ADDED = (2 * BORDER + 1, 2 * BORDER)

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ninelives.sims.emulators.memory_map import Field, MemoryMap, Ram
+from ninelives.sims.emulators.rewards import Term
 from ninelives.sims.games.emerald_map import VIEW, cells_of, look_around
 from ninelives.sims.games.emerald_party import MEMBER_BYTES, MEMBERS, Party, read_party
-from ninelives.sims.memory_map import Field, MemoryMap, Ram
-from ninelives.sims.rewards import Term
 
 SYMBOLS = {
     "gBattleTypeFlags": 0x02022FEC,

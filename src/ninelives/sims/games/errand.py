@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from ninelives.sims.env import EmulatorEnv
+from ninelives.sims.emulators.env import EmulatorEnv
+from ninelives.sims.emulators.memory_map import Field, MemoryMap, Ram
+from ninelives.sims.emulators.rewards import delta, equals, gained, per_step
+from ninelives.sims.emulators.screen import AnyScreen, screen_of
 from ninelives.sims.games.embedded import check_choices, embedded
-from ninelives.sims.memory_map import Field, MemoryMap, Ram
-from ninelives.sims.rewards import delta, equals, gained, per_step
-from ninelives.sims.screen import AnyScreen, screen_of
 
 Goal = Literal["meadow", "key", "ring", "spoon", "crown", "errand"]
 

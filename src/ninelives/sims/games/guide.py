@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ninelives.sims.emulators.memory_map import Ram
 from ninelives.sims.games.errand import ACTIONS, HOP, MAP, MODES, MOVERS, TRAIL
-from ninelives.sims.memory_map import Ram
 
 STEPS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 FREE, STONE = (0, 5, 6, 7), 3

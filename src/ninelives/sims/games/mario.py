@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from ninelives.errors import ConfigError, EmulatorError
-from ninelives.sims.actions import NOOP, pad_named
-from ninelives.sims.backends import open_emulator
-from ninelives.sims.emulator import Emulator
-from ninelives.sims.env import EmulatorEnv, check_own
+from ninelives.sims.emulators.actions import NOOP, pad_named
+from ninelives.sims.emulators.backends import open_emulator
+from ninelives.sims.emulators.emulator import Emulator
+from ninelives.sims.emulators.env import EmulatorEnv, check_own
+from ninelives.sims.emulators.memory_map import Field, MemoryMap, Ram
+from ninelives.sims.emulators.ram import RamReader
+from ninelives.sims.emulators.rewards import Term, equals, flag, weighted
+from ninelives.sims.emulators.screen import AnyScreen, Screen
 from ninelives.sims.games.revisions import Edition, checked_rom
-from ninelives.sims.memory_map import Field, MemoryMap, Ram
-from ninelives.sims.ram import RamReader
-from ninelives.sims.rewards import Term, equals, flag, weighted
-from ninelives.sims.screen import AnyScreen, Screen
 
 EDITION = Edition(
     title="Super Mario Bros.",

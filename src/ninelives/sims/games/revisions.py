@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ninelives.errors import ConfigError, NinelivesWarning
-from ninelives.sims.places import here
-from ninelives.sims.systems import system_by_header
+from ninelives.sims.emulators.places import here
+from ninelives.sims.emulators.systems import system_by_header
 
 INES_HEADER_BYTES = 16
 _GBA_CODE, _GBA_REVISION = slice(0xAC, 0xB0), 0xBC

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from ninelives.errors import EmulatorError, NinelivesWarning
-from ninelives.sims.places import here
+from ninelives.sims.emulators.places import here
 
 VARIABLE = "NINELIVES_CORES"
 SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")

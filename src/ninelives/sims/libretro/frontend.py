@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ninelives.sims.emulator import PixelLayout
+from ninelives.sims.emulators.emulator import PixelLayout
 from ninelives.sims.libretro import api, options
 from ninelives.sims.libretro.api import Ask
 from ninelives.sims.libretro.frames import frames_of

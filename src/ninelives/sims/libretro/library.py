@@ -16,7 +16,7 @@ from _ctypes import dlclose
 from pathlib import Path
 
 from ninelives.errors import EmulatorError
-from ninelives.sims.libretro import elf, same_code, silence
+from ninelives.sims.libretro import elf, mute_audio, shared_text
 from ninelives.sims.libretro.api import API_VERSION, declare
 
 MISSING = re.compile(r"^(?P<name>[^\s:/]+\.so[^\s:/]*): cannot open shared object file")
@@ -56,7 +56,7 @@ def private(path: Path, place: Path, kind: str) -> ctypes.CDLL:
     try:
         _write(descriptor, data, copy)
         library = _open(copy, path)
-        same_code.share(copy, path, library._handle)
+        shared_text.share(copy, path, library._handle)
         return library
     finally:
         os.unlink(copy)
@@ -64,7 +64,7 @@ def private(path: Path, place: Path, kind: str) -> ctypes.CDLL:
 
 def unload(library: ctypes.CDLL) -> None:
     """Give a private instance's memory back; nobody may use it afterwards."""
-    same_code.forget(library._handle)  # first: afterwards the handle may be another thread's
+    shared_text.forget(library._handle)  # first: afterwards the handle may be another thread's
     dlclose(library._handle)
 
 
@@ -83,7 +83,7 @@ def _write(descriptor: int, data: bytes, copy: str) -> None:
     try:
         with open(descriptor, "wb") as file:
             file.write(data)
-            for at, code in silence.stubs(data).items():
+            for at, code in mute_audio.stubs(data).items():
                 file.seek(at)
                 file.write(code)
     except OSError as error:

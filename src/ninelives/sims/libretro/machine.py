@@ -1,4 +1,4 @@
-"""The libretro backend: one machine with one game in it, as ``ninelives.sims.emulator`` describes.
+"""The libretro backend: one machine with one game in it, as ``ninelives.sims.emulators.emulator`` describes.
 
 Owns what libretro leaves to its host: which frames are drawn, and the picture that belongs to a state. Files of a core
 are in a directory of this instance alone.
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ninelives.errors import ClosedError, EmulatorError
-from ninelives.sims.emulator import Identity, MachineState, Memory, Picture, pad_of
-from ninelives.sims.libretro import skipping
+from ninelives.sims.emulators.emulator import Identity, MachineState, Memory, Picture, pad_of
+from ninelives.sims.emulators.systems import buttons_of
+from ninelives.sims.libretro import frame_skip
 from ninelives.sims.libretro.game import MGBA, Game
 from ninelives.sims.libretro.memory import GBA_CARTRIDGE_SAVE, BusMemory
 from ninelives.sims.libretro.picture import paint, picture_in, picture_of
 from ninelives.sims.libretro.states import Keeper
-from ninelives.sims.systems import buttons_of
 
 SKIP_OPTION = b"mgba_frameskip"
 FIXED = {b"mgba_use_bios": b"OFF"}
@@ -118,10 +118,10 @@ class LibretroEmulator:
         if not self.abilities.skips_drawing:
             return game.run(frames)
         counter = self.frame_skip - 1
-        wasted = skipping.wasted(counter, frames)
+        wasted = frame_skip.wasted(counter, frames)
         if wasted:
             self._run_in_vain(game, wasted)
-        for leg in skipping.legs(counter - wasted, frames, self.frame_skip):
+        for leg in frame_skip.legs(counter - wasted, frames, self.frame_skip):
             self._set_skip(game, leg.skip)
             game.run(leg.frames)
         return None

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives.errors import EmulatorError
-from ninelives.sims.emulator import MachineState, Picture, PixelLayout
+from ninelives.sims.emulators.emulator import MachineState, Picture, PixelLayout
 from ninelives.sims.libretro.frames import Video
 from ninelives.sims.libretro.game import Game
 from ninelives.sims.libretro.memory import array_of

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ninelives.errors import EmulatorError
+from ninelives.sims.emulators.systems import SYSTEMS
 from ninelives.sims.libretro import library
 from ninelives.sims.libretro.blank import blank_rom
 from ninelives.sims.libretro.cores import name_of
 from ninelives.sims.libretro.game import CoreInfo, info_of
 from ninelives.sims.libretro.machine import Abilities, LibretroEmulator
-from ninelives.sims.systems import SYSTEMS
 
 TIMEOUT_S = 20.0
 """A core answers in a tenth of a second; a disk may have to be read first."""

@@ -1,0 +1,1 @@
+"""The data path of a pool: actions in, requests out, answers gathered into batches."""

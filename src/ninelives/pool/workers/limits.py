@@ -1,0 +1,46 @@
+"""Which worker is past a limit (steps, age, memory), and logs that must not grow without end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+
+from ninelives import host
+from ninelives.pool.workers.worker import Member
+from ninelives.spec.options import PoolOptions
+from ninelives.supervise.machine import NS, State
+
+LOG_LIMIT_BYTES = 64 << 20
+"""A worker's log is emptied beyond this; its end is what matters."""
+
+
+def overdue(
+    members: Iterable[Member], options: PoolOptions, now_ns: int, steps_of: Callable[[Member], int]
+) -> tuple[int, str] | None:
+    """The oldest running worker past a limit, with the reason in words. One at a time: the others wait their turn."""
+    for member in sorted(members, key=lambda member: member.ready_ns):
+        if member.machine.state is State.RUNNING:
+            reason = _reason(member, options, now_ns, steps_of(member) - member.steps_at_start)
+            if reason:
+                return member.index, reason
+    return None
+
+
+def _reason(member: Member, options: PoolOptions, now_ns: int, steps: int) -> str:
+    age_s, more = (now_ns - member.ready_ns) / NS, member.jitter
+    if options.max_steps and steps >= options.max_steps * more:
+        return f"served {steps} steps"
+    if options.max_age_s and age_s >= options.max_age_s * more:
+        return f"{age_s:.0f} s old"
+    if options.max_rss_bytes and (rss := host.resident_bytes(member.pid or 0)) >= options.max_rss_bytes * more:
+        return f"grew to {rss / 1e6:.0f} MB"
+    return ""
+
+
+def trim_log(path: os.PathLike[str]) -> None:
+    """Empty a log that grew too large; its writer appends, so it goes on at the new end."""
+    try:
+        if os.stat(path).st_size > LOG_LIMIT_BYTES:
+            os.truncate(path, 0)
+    except FileNotFoundError:
+        pass

@@ -1,0 +1,1 @@
+"""Emulated games as environments: machines, screens, memory maps, rewards, states and movies."""

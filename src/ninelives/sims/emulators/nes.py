@@ -1,0 +1,277 @@
+"""Games of ``nes_py`` and of packages built on it (``gym-super-mario-bros``), where you have them installed.
+
+Owns two things: the repair, which makes these packages run on NumPy 2 and puts an end to their endless loops, and
+``NesPyEnv``, which gives their games Gymnasium's interface. Ships no game and downloads none.
+
+What is repaired, in memory and once a process:
+
+* A ROM's header and single cells of RAM are Python ints. ``uint8 * 256`` is an OverflowError on NumPy 2.
+* RAM stays a live view. A copy would stand still, and the loops that wait for a cell to change would never end.
+* These loops (``while self._time == 0``) end with an error after a minute of the game's time.
+
+The emulator of ``nes_py`` cannot be saved, so a slot is healed by replay. ``EmulatorEnv`` with a libretro core has
+snapshots, and is several times faster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from ninelives.errors import ClosedError, ConfigError, EmulatorError, UsageError
+from ninelives.sims.emulators.places import here
+
+INSTALL = "pip install nes-py (it needs g++)"
+BUTTONS = ("a", "b", "select", "start", "up", "down", "left", "right")
+"""Buttons in the order of the emulator's own bits."""
+
+MAX_SKIPPED_FRAMES = 3600
+"""Frames a game may run by itself within one reset or step; a minute of the game's time."""
+
+Screen = npt.NDArray[np.uint8]
+
+
+class NesPyEnv(gymnasium.Env[Screen, Any]):
+    """A game of ``nes_py`` with Gymnasium's interface."""
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 60}  # noqa: RUF012 (Gymnasium's own type)
+
+    def __init__(
+        self,
+        game: str | Callable[..., Any] = "nes_py:NESEnv",
+        *,
+        actions: Sequence[str] | None = None,
+        frame_skip: int = 1,
+        render_mode: str | None = "rgb_array",
+        max_skipped_frames: int = MAX_SKIPPED_FRAMES,
+        **kwargs: Any,
+    ) -> None:
+        """Build the game.
+
+        Args:
+            game: an id like ``SuperMarioBros-1-1-v0``, a class as ``"module:name"``, or a callable that builds one.
+            actions: combinations of buttons like ``"right+a"`` or ``"noop"``; None: the game's own actions.
+            frame_skip: steps of the game for one of this environment; rewards are summed, and an end ends it.
+            render_mode: ``rgb_array`` or None.
+            max_skipped_frames: frames the game may run by itself within one reset or step.
+            **kwargs: for the game's class, like ``rom_path`` of ``NESEnv``: relative to where the program was started.
+        """
+        _check(actions, frame_skip, render_mode, max_skipped_frames)
+        repair()
+        self._bits = None if actions is None else [_bits_of(action) for action in actions]
+        if kwargs.get("rom_path") is not None:
+            kwargs["rom_path"] = _rom_file(kwargs["rom_path"])
+        self._game: Any = _built(_builder(game), kwargs, max_skipped_frames)
+        self._frame_skip = frame_skip
+        self.render_mode = render_mode
+        self.observation_space = _modern(self._game.observation_space)
+        choices = int(self._game.action_space.n) if self._bits is None else len(self._bits)
+        self.action_space: gymnasium.spaces.Discrete[Any] = gymnasium.spaces.Discrete(choices)
+
+    @property
+    def ram(self) -> npt.NDArray[np.uint8]:
+        """The machine's 2 kB of memory, live; single cells are Python ints."""
+        return self._open().unwrapped.ram  # type: ignore[no-any-return]
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Screen, dict[str, Any]]:
+        """Begin an episode."""
+        super().reset(seed=seed)
+        game = self._open()
+        if seed is not None:
+            game.unwrapped.seed(seed % 2**32)  # what its generator takes
+        answer = game.reset()
+        screen, info = answer if isinstance(answer, tuple) else (answer, {})
+        return np.array(screen), info
+
+    def step(self, action: Any) -> tuple[Screen, float, bool, bool, dict[str, Any]]:
+        """Hold the buttons of an action for ``frame_skip`` steps of the game."""
+        game, total = self._open(), 0.0
+        if not self.action_space.contains(action):
+            raise UsageError(f"action {action!r} must be a whole number from 0 to {self.action_space.n - 1}")
+        button_bits = int(action) if self._bits is None else self._bits[int(action)]
+        for _ in range(self._frame_skip):
+            screen, reward, *flags, info = game.step(button_bits)
+            total += float(reward)
+            if any(flags):
+                break
+        return np.array(screen), total, bool(flags[0]), any(map(bool, flags[1:])), info
+
+    def render(self) -> Any:
+        """The screen."""
+        return None if self.render_mode is None else np.array(self._open().unwrapped.screen)
+
+    def close(self) -> None:
+        """Let go of the game. What its memory and picture pointed to is gone, so they go with it."""
+        game, self._game = self._game, None
+        if game is None:
+            return
+        machine = game.unwrapped
+        game.close()
+        for name in ("ram", "screen", "controllers"):
+            if name in vars(machine):
+                setattr(machine, name, None)
+
+    def _open(self) -> Any:
+        if self._game is None:
+            raise ClosedError("this game was closed; make a new one")
+        return self._game
+
+
+class RamView(np.ndarray[Any, np.dtype[np.uint8]]):
+    """RAM whose single cells are Python ints, and which is still the machine's own memory."""
+
+    def __getitem__(self, index: Any) -> Any:
+        value = super().__getitem__(index)
+        return int(value) if isinstance(value, np.uint8) else value
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+
+def repair() -> None:
+    """Import ``nes_py`` and repair it; harmless when repeated.
+
+    Raises:
+        EmulatorError: it is not installed.
+    """
+    env_class, rom_class = _classes()
+    if getattr(env_class, "is_repaired", False):
+        return
+    env_class.is_repaired, env_class.max_skipped_frames = True, MAX_SKIPPED_FRAMES
+    rom_class.header = property(lambda self: self.raw_data[:16].astype(int))
+    ram_buffer = env_class._ram_buffer
+    env_class._ram_buffer = lambda self: ram_buffer(self).view(RamView)
+    env_class.reset, env_class.step = _counting_anew(env_class.reset), _counting_anew(env_class.step)
+    env_class._frame_advance = _bounded(env_class._frame_advance)
+
+
+def _classes() -> tuple[Any, Any]:
+    notice = io.StringIO()  # gym tells on standard error that it is old, every time
+    try:
+        with contextlib.redirect_stderr(notice):
+            env_module, rom_module = importlib.import_module("nes_py.nes_env"), importlib.import_module("nes_py._rom")
+    except (ImportError, OSError) as error:
+        raise EmulatorError(f"nes_py cannot be imported ({error}); install it: {INSTALL}") from error
+    return env_module.NESEnv, rom_module.ROM
+
+
+def _counting_anew(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A reset or step before which the count of frames the game ran by itself begins again."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.skipped_frames = 0
+        return method(self, *args, **kwargs)
+
+    return call
+
+
+def _bounded(frame_advance: Callable[..., Any]) -> Callable[..., Any]:
+    """A frame that the game runs by itself, to skip a screen: counted, and refused when there were too many."""
+
+    @functools.wraps(frame_advance)
+    def call(self: Any, action: int) -> Any:
+        self.skipped_frames = getattr(self, "skipped_frames", 0) + 1
+        if self.skipped_frames > self.max_skipped_frames:
+            raise EmulatorError(_endless(self, sys._getframe(1)))
+        return frame_advance(self, action)
+
+    return call
+
+
+def _endless(env: Any, loop: FrameType) -> str:
+    name = f"{type(env).__name__}.{loop.f_code.co_name}"
+    place = f"{os.path.basename(loop.f_code.co_filename)}:{loop.f_lineno}"
+    return (
+        f"{name} ({place}) ran {env.max_skipped_frames} frames by itself and still waits: what it waits for does not "
+        f"come. Most likely the ROM is another one than it expects, or something replaced env.ram by a copy, which "
+        f"never changes. If it only needs longer, raise max_skipped_frames"
+    )
+
+
+def _built(build: Callable[..., Any], kwargs: Mapping[str, Any], max_skipped_frames: int) -> Any:
+    """A game with a bound of its own. While it is built there is nobody yet to have it, so the class does."""
+    env_class, _ = _classes()
+    env_class.max_skipped_frames = max_skipped_frames
+    try:
+        game = build(**kwargs)
+    finally:
+        env_class.max_skipped_frames = MAX_SKIPPED_FRAMES
+    vars(game.unwrapped).setdefault("max_skipped_frames", max_skipped_frames)
+    return game
+
+
+def _check(actions: Any, frame_skip: Any, render_mode: Any, max_skipped_frames: Any) -> None:
+    for key, value in (("frame_skip", frame_skip), ("max_skipped_frames", max_skipped_frames)):
+        if type(value) is not int or value < 1:
+            raise ConfigError(f"{key}={value!r} must be a whole number of 1 or more")
+    is_list = isinstance(actions, tuple | list) and actions and all(isinstance(action, str) for action in actions)
+    if actions is not None and not is_list:
+        raise ConfigError(f"actions={actions!r} must be a list of names like ('noop', 'right+a'), or None")
+    if render_mode not in (None, "rgb_array"):
+        raise ConfigError(f"render_mode={render_mode!r} is not known; allowed: 'rgb_array', None")
+
+
+def _rom_file(rom_path: Any) -> str:
+    if not isinstance(rom_path, str | Path):
+        raise ConfigError(f"rom_path={rom_path!r} must be the name of a file")
+    return str(here(rom_path))
+
+
+def _bits_of(action: str) -> int:
+    """The emulator's number for a combination of buttons."""
+    names = [] if action.lower() == "noop" else action.lower().split("+")
+    unknown = [name for name in names if name not in BUTTONS]
+    if unknown:
+        raise ConfigError(f"actions: {action!r}: no button {unknown[0]!r}; allowed: noop, {', '.join(BUTTONS)}")
+    return sum(1 << BUTTONS.index(name) for name in set(names))
+
+
+def _builder(game: str | Callable[..., Any]) -> Callable[..., Any]:
+    if callable(game):
+        return game
+    if ":" in game:
+        module, _, name = game.partition(":")
+        return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
+    return _registered(game)
+
+
+def _registered(game: str) -> Callable[..., Any]:
+    """What builds an id, without the wrappers of ``gym.make``: they do not run on NumPy 2."""
+    registration: Any = importlib.import_module("gym.envs.registration")
+    if "Mario" in game:
+        _import_mario(game)
+    if game not in registration.registry:
+        raise ConfigError(
+            f"game={game!r} is not registered with gym; import the package that does, or give module:name"
+        )
+    spec = registration.registry[game]
+    build = spec.entry_point if callable(spec.entry_point) else registration.load(spec.entry_point)
+    return functools.partial(build, **spec.kwargs)
+
+
+def _import_mario(game: str) -> None:
+    try:
+        importlib.import_module("gym_super_mario_bros")
+    except ImportError as error:
+        raise EmulatorError(
+            f"game={game!r} needs the package gym-super-mario-bros, which is not installed ({error}). It is not part "
+            f"of Ninelives. ninelives.sims.games.mario plays a ROM of your own"
+        ) from error
+
+
+def _modern(space: Any) -> Any:
+    """A box of old gym as one of Gymnasium."""
+    return gymnasium.spaces.Box(space.low, space.high, space.shape, space.dtype.type)

@@ -1,0 +1,127 @@
+"""What an agent sees of a machine: its screen and the chosen fields of its memory, and what is told in infos."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from ninelives.errors import ConfigError
+from ninelives.sims.emulators.emulator import Emulator
+from ninelives.sims.emulators.memory_map import MemoryMap, Ram
+from ninelives.sims.emulators.ram import RamReader
+from ninelives.sims.emulators.screen import Image, Projector, Screen
+
+SCREEN = "screen"
+"""The key of the picture in an observation that has fields too."""
+
+
+class Observer:
+    """Looks at one machine; reads its memory once a step.
+
+    Attributes:
+        space: of the observations.
+        ram: every field of the map, as it was at the last look.
+    """
+
+    def __init__(
+        self,
+        machine: Emulator,
+        frame_skip: int,
+        screen: Screen | None,
+        memory_map: MemoryMap | None,
+        observe: Sequence[str],
+    ) -> None:
+        self._machine, self._frame_skip = machine, frame_skip
+        self._reader = None if memory_map is None else RamReader(memory_map, machine.memory)
+        self._projector = None if screen is None else Projector(screen, machine.picture())
+        self._flickers = screen is not None and screen.max_of_two  # then the machine's own step is one frame
+        self.ram = self._read()
+        check_names("observe", observe, self.ram)
+        if self._projector is not None and SCREEN in observe:
+            raise ConfigError(
+                f"observe: {SCREEN!r} is what the picture is called in an observation; give the field another name, or "
+                "observe no picture: screen=None"
+            )
+        self._spaces: dict[str, gymnasium.Space[Any]] = {name: self._space(name) for name in observe}
+        if self._projector is None and not self._spaces:
+            raise ConfigError("nothing is observed: give a screen, or a memory map and names to observe")
+        self.space = self._whole_space()
+
+    def _space(self, name: str) -> gymnasium.spaces.Box:
+        assert self._reader is not None
+        return self._reader.space(name, self.ram[name])
+
+    def _whole_space(self) -> gymnasium.Space[Any]:
+        if self._projector is None:
+            return gymnasium.spaces.Dict(self._spaces)
+        if not self._spaces:
+            return self._projector.space
+        return gymnasium.spaces.Dict({SCREEN: self._projector.space, **self._spaces})
+
+    def _read(self) -> dict[str, Any]:
+        return {} if self._reader is None else self._reader.read()
+
+    def begin(self) -> None:
+        """An episode begins here."""
+        self.ram = self._read()
+        if self._projector is not None:
+            self._projector.begin(self._projector.image(self._machine.picture()))
+
+    def step(self, pad: int) -> tuple[Ram, Ram]:
+        """Run the machine for one step; memory before and after it."""
+        before, other = self.ram, None
+        if self._flickers and self._projector is not None:
+            self._machine.advance(self._frame_skip - 1, pad)
+            other = self._projector.seen(self._machine.picture())
+            self._machine.advance(1, pad)
+        else:
+            self._machine.step(pad)
+        if self._projector is not None:
+            self._projector.push(self._projector.image(self._machine.picture(), other))
+        self.ram = self._read()
+        return before, self.ram
+
+    def observation(self) -> Any:
+        """What is seen now, in arrays of its own."""
+        if not self._spaces and self._projector is not None:
+            return self._projector.observation()
+        fields: dict[str, npt.NDArray[Any]] = {
+            name: np.array(self.ram[name], space.dtype, ndmin=1) for name, space in self._spaces.items()
+        }
+        return fields if self._projector is None else {SCREEN: self._projector.observation(), **fields}
+
+    def save(self) -> list[Image]:
+        """The pictures that are stacked; memory is the machine's."""
+        return [] if self._projector is None else list(self._projector.stack)
+
+    def fits(self, stack: Any) -> bool:
+        """Whether these are pictures that ``save`` could have given."""
+        ours = self.save()
+        return isinstance(stack, list) and len(stack) == len(ours) and all(map(_alike, stack, ours))
+
+    def load(self, stack: list[Image]) -> None:
+        """Go on with these pictures, at a machine that was loaded just before."""
+        if self._projector is not None:
+            self._projector.stack = list(stack)
+        self.ram = self._read()
+
+
+def check_names(key: str, names: Sequence[str], known: Mapping[str, Any]) -> None:
+    """Refuse names that no field has."""
+    if isinstance(names, str):
+        raise ConfigError(f"{key}={names!r} must be a list of names, not one string")
+    if not isinstance(names, tuple | list):
+        raise ConfigError(f"{key}={names!r} must be a list of names; () for none")
+    for name in names:
+        if not isinstance(name, str) or name not in known:
+            raise ConfigError(
+                f"{key}: there is no {name!r}; allowed: {', '.join(known) or 'nothing without a memory map'}"
+            )
+
+
+def _alike(one: Any, other: Image) -> bool:
+    return isinstance(one, np.ndarray) and one.shape == other.shape and one.dtype == other.dtype

@@ -1,0 +1,72 @@
+"""Snapshots in files: read with the file's name in every refusal, written whole or not at all, never over another."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+from ninelives.errors import CheckpointError, ConfigError
+from ninelives.sims.emulators.emulator import Identity
+from ninelives.sims.emulators.snapshot import Snapshot
+
+SUFFIX = ".rook"
+
+
+def read_snapshot(path: Path, expect: Identity | None = None) -> Snapshot:
+    """The snapshot in a file; ``expect``: whose it must be.
+
+    Raises:
+        CheckpointError: it cannot be read, or is damaged, foreign or newer.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path}: the state file cannot be read: {error.strerror}") from error
+    try:
+        return Snapshot.from_bytes(data, expect)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+
+
+def write_snapshot(path: Path, snapshot: Snapshot, *, overwrite: bool = False) -> None:
+    """Write a file that is there whole or not at all.
+
+    Raises:
+        ConfigError: there is such a file already, or its directory is not there.
+    """
+    write_file(path, snapshot.to_bytes(compress=True), overwrite=overwrite)
+
+
+def write_file(path: Path, data: bytes, *, overwrite: bool) -> None:
+    """Write bytes to a file, through an unfinished one beside it.
+
+    Raises:
+        ConfigError: there is such a file already, or it cannot be written; then nothing has changed.
+    """
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with open(unfinished, "xb") as file:
+            file.write(data)
+        _put(unfinished, path, overwrite)
+    except FileExistsError:
+        raise ConfigError(f"{path}: is there already; give another name, or --overwrite") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+
+
+def _put(unfinished: Path, path: Path, overwrite: bool) -> None:
+    """Give the file its name; a link, unlike a renaming, never takes the place of another file."""
+    try:
+        if not overwrite:
+            os.link(unfinished, path)
+    except PermissionError:  # a file system without links
+        if path.exists():
+            raise FileExistsError from None
+        overwrite = True
+    if overwrite:
+        os.replace(unfinished, path)

@@ -1,0 +1,1 @@
+"""The policy network: encoders, memory, heads, and the statistics that normalise its inputs."""

@@ -1,0 +1,1 @@
+"""What a run keeps: its directory, checkpoints, and how it continues from them."""

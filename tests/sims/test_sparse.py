@@ -1,0 +1,70 @@
+"""Bytes come back as they were, empty blocks cost nothing, and what no squeeze has written is refused."""
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ninelives.sims.emulators.sparse import BLOCK, MOST_PARTS, squeeze, squeeze_plainly, stretch
+
+MOST = 1 << 20
+SIZES = st.sampled_from([0, 1, 7, 8, BLOCK - 1, BLOCK, BLOCK + 1, 8 * BLOCK, 9 * BLOCK + 5])
+
+
+def patchy(size, seed):
+    """Noise and gaps, of which some end within a block."""
+    rng = np.random.default_rng(seed)
+    data = rng.integers(0, 256, size, np.uint8)
+    for start in rng.integers(0, size + 1, 4):
+        data[start : start + int(rng.integers(0, 4 * BLOCK))] = 0
+    return data.tobytes()
+
+
+@given(st.lists(st.tuples(SIZES, st.integers(0, 99)), max_size=4))
+def test_parts_come_back_as_one(parts):
+    blobs = [patchy(size, seed) for size, seed in parts]
+    assert stretch(squeeze(*blobs), MOST) == b"".join(blobs)
+
+
+@given(st.lists(st.tuples(SIZES, st.integers(0, 99)), max_size=6))
+def test_without_native_code_the_same_is_written(parts):
+    blobs = [patchy(size, seed) for size, seed in parts]
+    assert squeeze(*blobs) == squeeze_plainly(*blobs)
+
+
+def test_many_parts_are_no_others():
+    blobs = [bytes([number % 3]) * 100 for number in range(MOST_PARTS + 1)]
+    assert squeeze(*blobs) == squeeze(b"".join(blobs))
+
+
+def test_only_blocks_with_something_in_them_are_kept():
+    data = bytearray(100 * BLOCK)
+    data[3 * BLOCK] = data[50 * BLOCK + 17] = data[-1] = 1
+    assert 3 * BLOCK < len(squeeze(bytes(data))) < 3 * BLOCK + 100
+
+
+@pytest.mark.parametrize("size", [0, 1, 5 * BLOCK, 100 * BLOCK])
+def test_nothing_but_zeros_is_next_to_nothing(size):
+    assert len(squeeze(bytes(size))) <= 8 + 13
+    assert stretch(squeeze(bytes(size)), MOST) == bytes(size)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "no size"),
+        (b"\0" * 7, "no size"),
+        (struct.pack("<Q", MOST + 1), "more than"),
+        (struct.pack("<Q", 2**63), "more than"),
+        (struct.pack("<Q", 9 * BLOCK) + b"\0", "which blocks"),
+        (struct.pack("<Q", BLOCK) + b"\x80", "said to be there"),
+        (struct.pack("<Q", BLOCK) + b"\0" + bytes(BLOCK), "said to be there"),
+        (squeeze(patchy(9 * BLOCK, 1))[:-1], "said to be there"),
+        (squeeze(patchy(9 * BLOCK, 1)) + b"\0", "said to be there"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(data, words):
+    with pytest.raises(ValueError, match=words):
+        stretch(data, MOST)
