@@ -8,7 +8,12 @@ import sys
 import numpy
 from setuptools import Extension, setup
 
-HEADERS = ["src/ninelives/transport/bell.h", "src/ninelives/transport/bytes.h", "src/ninelives/transport/hook.h"]
+HEADERS = [
+    "src/ninelives/transport/bell.h",
+    "src/ninelives/transport/bytes.h",
+    "src/ninelives/worker/digest.h",
+    "src/ninelives/pool/slot_numbers.h",
+]
 
 
 def native(name: str, source: str, optimized: str = "-O2") -> Extension:
@@ -17,7 +22,7 @@ def native(name: str, source: str, optimized: str = "-O2") -> Extension:
         name,
         [source],
         depends=HEADERS,
-        include_dirs=["src/ninelives/transport", numpy.get_include()],
+        include_dirs=["src/ninelives/transport", "src/ninelives/pool", numpy.get_include()],
         # Two operations made into one round once instead of twice: sums must be the same on every processor.
         extra_compile_args=[optimized, "-ffp-contract=off"],
         optional=True,
@@ -28,7 +33,8 @@ setup(
     ext_modules=[
         native("ninelives.transport._exchange", "src/ninelives/transport/_exchange.c"),
         native("ninelives.worker._native", "src/ninelives/worker/_native.c"),
-        native("ninelives.pool._native", "src/ninelives/pool/_native.c"),
+        native("ninelives.pool.data._batch", "src/ninelives/pool/data/_batch.c"),
+        native("ninelives.pool.recovery._recorder", "src/ninelives/pool/recovery/_recorder.c"),
         native("ninelives.sims.emulators._resize", "src/ninelives/sims/emulators/_resize.c", "-O3"),
         native("ninelives.sims.emulators._sparse", "src/ninelives/sims/emulators/_sparse.c"),
         native("ninelives.sims.libretro._frames", "src/ninelives/sims/libretro/_frames.c"),

@@ -16,7 +16,8 @@ from types import ModuleType
 MODULES = (
     "ninelives.transport._exchange",
     "ninelives.worker._native",
-    "ninelives.pool._native",
+    "ninelives.pool.data._batch",
+    "ninelives.pool.recovery._recorder",
     "ninelives.sims.emulators._resize",
     "ninelives.sims.emulators._sparse",
 )

@@ -81,7 +81,7 @@ def test_close_waits_for_nobody_whose_end_was_read_and_then_lost():
     for pid in dead:
         os.kill(pid, signal.SIGKILL)
     while dead:
-        dead -= {report.pid for report in pool._rig.children.reports(0.1) if report.event == "exited"}
+        dead -= {report.pid for report in pool._runtime.resources.children.reports(0.1) if report.event == "exited"}
     began = time.monotonic()
     pool.close()
     assert time.monotonic() - began < 10.0

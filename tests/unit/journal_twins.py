@@ -12,7 +12,7 @@ from ninelives.transport.control import Control, control_layout
 TWINS = ("native", "python")
 
 
-class Desk:
+class JournalBench:
     """Slots whose workers answer as the test says."""
 
     def __init__(self, tmp_path, monkeypatch, twin, space=None, slots=3, next_step=True, seed_episodes=True):
@@ -42,7 +42,7 @@ class Desk:
 
     def send(self, actions):
         self.lone[...] = actions
-        self.journal.notes.note_all()
+        self.journal.recorder.note_all()
 
     def answer(self, slot=0, over=False):
         self.control.running_length[slot] += 1

@@ -16,7 +16,7 @@ from ninelives.errors import ConfigError
 from ninelives.events import FaultSeen, HealFailed, RestartScheduled, SlotHealed
 from ninelives.pool.batch import Batch, Episodes
 from ninelives.spec.arrays import tree_of
-from ninelives.spec.infos import merge_infos
+from ninelives.spec.infos import add_info
 from ninelives.testing import Chaos, ChaosReport
 from ninelives.testing.chaos_report import Percentiles, Witness
 from ninelives.testing.kill_plan import Mercy, plan_murders
@@ -33,7 +33,10 @@ def batch_of(obs=None, infos=(), slots=2, **columns):
         "reward": np.zeros(slots), "terminated": np.zeros(slots, bool), "truncated": np.zeros(slots, bool),
         "valid": np.ones(slots, bool), "slots": np.arange(slots), **columns,
     }  # fmt: skip
-    return Batch(np.zeros((slots, 2, 2)) if obs is None else obs, infos=merge_infos(infos, slots), **rows)
+    merged = {}
+    for row, info in infos:
+        add_info(merged, info, row, slots)
+    return Batch(np.zeros((slots, 2, 2)) if obs is None else obs, infos=merged, **rows)
 
 
 def unlike(expected, got, row=0, space=BOX, ignored=()):

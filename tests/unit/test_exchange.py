@@ -185,15 +185,11 @@ def test_only_workers_that_sleep_and_are_asked_are_rung(exchange):
     assert [has_rung(bell) for bell in exchange.bells] == [False, True]
     exchange.caller.post_all()
     assert [has_rung(bell) for bell in exchange.bells] == [True, True]
-    exchange.control.from_worker[:, FROM_ASLEEP] = 0
-    exchange.caller.ring(0)
-    assert [has_rung(bell) for bell in exchange.bells] == [True, False]
 
 
-def test_a_group_or_worker_that_does_not_exist_is_refused(exchange):
+def test_a_group_that_does_not_exist_is_refused(exchange):
     for refused in (
         lambda: exchange.caller.post([4]),
-        lambda: exchange.caller.ring(2),
         lambda: exchange.caller.settle(4),
     ):
         with pytest.raises(IndexError):

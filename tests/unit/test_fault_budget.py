@@ -7,7 +7,7 @@ import pytest
 from ninelives import PoolExhaustedError, PoolOptions
 from ninelives.errors import Fault
 from ninelives.events import FaultSeen, SlotQuarantined
-from ninelives.pool.workers.fault_budget import Ledger
+from ninelives.pool.workers.fault_budget import FaultBudget
 from ninelives.testing.fakes import RecordingSink
 
 CRASH = Fault("crashed", "killed by SIGSEGV", (0, 1), 0, 1, "step", culprit=0, seed=3, last_action=7, signal="SIGSEGV")
@@ -19,7 +19,7 @@ def sink():
 
 
 def ledger_of(sink, slots=3, **settings):
-    return Ledger(slots, PoolOptions.of(settings), sink.emit)
+    return FaultBudget(slots, PoolOptions.of(settings), sink.emit)
 
 
 def by(slot, culprit=True):
@@ -27,8 +27,8 @@ def by(slot, culprit=True):
 
 
 def test_a_noted_fault_is_told_with_all_its_facts_and_remembered(sink):
-    ledger = ledger_of(sink)
-    ledger.note(CRASH)
+    budget = ledger_of(sink)
+    budget.note(CRASH)
     (seen,) = sink.of(FaultSeen)
     for name in (
         "kind",
@@ -44,51 +44,51 @@ def test_a_noted_fault_is_told_with_all_its_facts_and_remembered(sink):
     ):
         assert getattr(seen, name) == getattr(CRASH, name)
     assert not seen.during_start
-    assert ledger.last_fault == {0: CRASH}
-    assert ledger.faults == 1
+    assert budget.last_fault == {0: CRASH}
+    assert budget.faults == 1
 
 
 def test_only_the_slot_that_was_served_pays(sink):
-    ledger = ledger_of(sink, max_restarts_per_slot=0)
-    ledger.charge(CRASH, 0.0)
-    assert ledger.quarantined == {0}
+    budget = ledger_of(sink, max_restarts_per_slot=0)
+    budget.charge(CRASH, 0.0)
+    assert budget.quarantined == {0}
 
 
 def test_all_slots_of_the_worker_pay_if_none_was_served(sink):
-    ledger = ledger_of(sink, max_restarts_per_slot=0)
-    ledger.charge(dataclasses.replace(CRASH, culprit=None), 0.0)
-    assert ledger.quarantined == {0, 1}
+    budget = ledger_of(sink, max_restarts_per_slot=0)
+    budget.charge(dataclasses.replace(CRASH, culprit=None), 0.0)
+    assert budget.quarantined == {0, 1}
 
 
 def test_a_slot_is_quarantined_once_when_its_budget_is_spent(sink):
-    ledger = ledger_of(sink, max_restarts_per_slot=2, restart_window_s=60)
+    budget = ledger_of(sink, max_restarts_per_slot=2, restart_window_s=60)
     for now in range(5):
-        ledger.charge(by(1), float(now))
-        assert ledger.quarantined == ({1} if now >= 2 else set())
+        budget.charge(by(1), float(now))
+        assert budget.quarantined == ({1} if now >= 2 else set())
     (told,) = sink.of(SlotQuarantined)
     assert (told.slots, told.restarts, told.window_s) == ((1,), 3, 60)
 
 
 def test_a_slot_budget_can_be_an_error_instead(sink):
-    ledger = ledger_of(sink, max_restarts_per_slot=1, on_exhausted="raise")
-    ledger.note(by(1))
-    ledger.charge(by(1), 0.0)
+    budget = ledger_of(sink, max_restarts_per_slot=1, on_exhausted="raise")
+    budget.note(by(1))
+    budget.charge(by(1), 0.0)
     with pytest.raises(PoolExhaustedError, match="slots \\[1\\] broke more than 1 times in 300 s") as exhausted:
-        ledger.charge(by(1), 1.0)
+        budget.charge(by(1), 1.0)
     assert exhausted.value.faults == {1: by(1)}
     assert "max_restarts_per_slot" in str(exhausted.value)
 
 
 def test_the_pool_gives_up_when_its_own_budget_is_spent(sink):
-    ledger = ledger_of(sink, max_restarts=2)
-    ledger.charge(by(0), 0.0)
-    ledger.charge(by(1), 1.0)
+    budget = ledger_of(sink, max_restarts=2)
+    budget.charge(by(0), 0.0)
+    budget.charge(by(1), 1.0)
     with pytest.raises(PoolExhaustedError, match="more than 2 faults in 300 s; raise max_restarts"):
-        ledger.charge(by(2), 2.0)
+        budget.charge(by(2), 2.0)
 
 
 def test_the_pool_gives_up_when_nobody_is_left(sink):
-    ledger = ledger_of(sink, slots=2, max_restarts_per_slot=0)
-    ledger.charge(by(0), 0.0)
+    budget = ledger_of(sink, slots=2, max_restarts_per_slot=0)
+    budget.charge(by(0), 0.0)
     with pytest.raises(PoolExhaustedError, match="every slot is quarantined"):
-        ledger.charge(by(1), 1.0)
+        budget.charge(by(1), 1.0)

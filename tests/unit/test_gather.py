@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from missing import require_module
 from ninelives import Autoreset, Fault
-from ninelives.native import native_module
 from ninelives.pool.data.gather import Gatherer
 from ninelives.spec.data import DataSpec
 from ninelives.spec.phase import Attention
+from ninelives.spec.plan import make_plan
 from ninelives.transport.control import Control, control_layout
 from ninelives.transport.mailbox import TO_PARENT, Mailbox
 from ninelives.transport.segment import memory_file
@@ -278,59 +279,20 @@ def test_an_observation_without_parts_is_an_empty_one(slab_of, space, obs):
         assert (batch.reward.tolist(), batch.slots.tolist(), batch.infos) == ([1, 2, 3], [0, 1, 2], {})
 
 
-# ---- the next batch in one native call ------------------------------------------------------------------------------
+# ---- slots of groups -------------------------------------------------------------------------------------------------
 
-GROUPS = np.array([[2], [0], [1]])
-
-
-def next_batch(slab, found, recipe=True):
-    """What comes of ``found`` groups and attention; group 0 has slot 2, group 1 slot 0, group 2 slot 1."""
-    native = native_module("ninelives.pool._native")
-    asked = []
-
-    def recv_some(*question):
-        asked.append(question)
-        return found
-
-    answer = native.recv_batch(recv_some, GROUPS, slab.gatherer.recipe if recipe else None, 2, 1, 10, 99)
-    assert asked == [(2, 1, 10, 99)]
-    return answer
+PLANS = {"equal groups": make_plan(6, 3, 1, 2), "groups of different sizes": make_plan(7, 3, 1, None)}
 
 
-def test_plain_rows_are_a_batch_at_once(slab_of):
-    slab = slab_of(spaces.Dict({"vector": BOX, "number": spaces.Discrete(9)}))
-    groups, slots, attention, batch = next_batch(slab, ([0, 2], 0))
-    same = slab.gatherer.some(np.array([2, 1]), Attention.NONE)
-    assert (groups, slots.tolist(), attention) == ([0, 2], [2, 1], 0)
-    assert batch.slots is slots, "by which the pool knows a batch that comes back"
-    for name in ("reward", "terminated", "truncated", "valid", "slots"):
-        assert getattr(batch, name).tolist() == getattr(same, name).tolist()
-    assert {key: rows.tolist() for key, rows in batch.obs.items()} == {
-        key: rows.tolist() for key, rows in same.obs.items()
-    }
-    assert (batch.infos, len(batch.episodes)) == ({}, 0)
+@pytest.mark.parametrize("name", PLANS)
+def test_slots_come_in_the_order_of_their_groups(slab, name):
+    plan = PLANS[name]
+    wanted = [*plan.group_slots[2], *plan.group_slots[0]]
+    assert slab.gatherer.slots_of([2, 0], plan).tolist() == wanted
 
 
-def test_nothing_is_made_of_nothing(slab):
-    assert next_batch(slab, None) is None
-
-
-@pytest.mark.parametrize("attention", [Attention.ENDED, Attention.MAIL, Attention.STATE, Attention.FAULT])
-def test_rows_with_something_to_look_at_are_no_batch_yet(slab, attention):
-    groups, slots, told, batch = next_batch(slab, ([1], int(attention)))
-    assert (groups, slots.tolist(), told, batch) == ([1], [0], attention, None)
-
-
-def test_nor_are_rows_that_native_code_cannot_put_together(slab, slab_of):
-    nested = slab_of(spaces.Tuple([BOX, spaces.Dict({"a": BOX})]))
-    assert nested.gatherer.recipe is None
-    assert next_batch(nested, ([1], 0))[3] is None
-    assert next_batch(slab, ([1], 0), recipe=False)[3] is None
-
-
-@pytest.mark.parametrize(
-    ("found", "error"), [(([3], 0), IndexError), (([-1], 0), IndexError), (((1,), 0), TypeError), ([[1], 0], TypeError)]
-)
-def test_groups_that_do_not_exist_are_refused(slab, found, error):
+@pytest.mark.parametrize(("groups", "error"), [([3], IndexError), ([-1], IndexError), ((1,), TypeError)])
+def test_groups_that_do_not_exist_are_refused_by_native_code(groups, error):
+    native = require_module("ninelives.pool.data._batch")
     with pytest.raises(error):
-        next_batch(slab, found)
+        native.slots_of(groups, PLANS["equal groups"].even_groups)

@@ -3,7 +3,7 @@
 import pytest
 
 from ninelives.errors import Fault
-from ninelives.pool.recovery.wounds import OUTSIDE_LIMIT, Wounds, verdict
+from ninelives.pool.recovery.healing import OUTSIDE_LIMIT, faults_at
 
 PLACE = (4, 17)
 
@@ -12,47 +12,48 @@ def fault(culprit=1, phase="step", signal="SIGSEGV", kind="crashed"):
     return Fault(kind, "x", (0, 1), 0, 1, phase, culprit=culprit, signal=signal)
 
 
-def suffered(faults, places=None):
-    wounds = Wounds()
+def after(faults, places=None):
+    known = None
     for number, one in enumerate(faults):
-        wound = wounds.suffer(1, places[number] if places else PLACE, one, 100 + number)
-    return wound
+        known = faults_at(places[number] if places else PLACE, known, 100 + number)
+        known.add(1, one)
+    return known
 
 
 def test_the_first_fault_is_healed():
-    assert verdict(suffered([fault()])) == ""
+    assert after([fault()]).why_not == ""
 
 
 @pytest.mark.parametrize("phase", ["step", "reset", "restore"])
 @pytest.mark.parametrize("signal", ["SIGSEGV", "SIGABRT", None])
 def test_an_action_that_breaks_the_environment_twice_is_poison(phase, signal):
-    assert verdict(suffered([fault(), fault(phase=phase, signal=signal)])) == "poison"
+    assert after([fault(), fault(phase=phase, signal=signal)]).why_not == "poison"
 
 
-def test_breaking_at_another_step_is_another_wound():
-    assert verdict(suffered([fault(), fault()], [(4, 17), (4, 18)])) == ""
+def test_breaking_at_another_step_is_another_case():
+    assert after([fault(), fault()], [(4, 17), (4, 18)]).why_not == ""
 
 
 def test_neighbours_of_a_poisoned_slot_are_healed_again():
-    assert verdict(suffered([fault(culprit=0)] * 2)) == ""
+    assert after([fault(culprit=0)] * 2).why_not == ""
 
 
 @pytest.mark.parametrize("phase", ["step", "reset", "restore"])
 @pytest.mark.parametrize("killed", [{"signal": "SIGKILL"}, {"culprit": None}, {"culprit": 0}])
 def test_kills_from_outside_are_forgiven_for_longer_but_not_for_ever(killed, phase):
-    assert verdict(suffered([fault(phase=phase, **killed)] * (OUTSIDE_LIMIT - 1))) == ""
-    assert verdict(suffered([fault(phase=phase, **killed)] * OUTSIDE_LIMIT)) == "gave_up"
+    assert after([fault(phase=phase, **killed)] * (OUTSIDE_LIMIT - 1)).why_not == ""
+    assert after([fault(phase=phase, **killed)] * OUTSIDE_LIMIT).why_not == "gave_up"
 
 
 @pytest.mark.parametrize("signal", ["SIGKILL", "SIGSEGV"])
 @pytest.mark.parametrize("phase", ["import", "construct", "idle"])
 def test_a_worker_that_dies_before_it_plays_says_nothing_about_the_episode(phase, signal):
-    assert verdict(suffered([fault(), *[fault(phase=phase, signal=signal)] * 50])) == ""
+    assert after([fault(), *[fault(phase=phase, signal=signal)] * 50]).why_not == ""
 
 
 def test_a_recycling_is_no_fault():
-    assert verdict(suffered([None] * 50)) == ""
+    assert after([None] * 50).why_not == ""
 
 
 def test_recovery_is_counted_from_the_first_fault_at_that_place():
-    assert suffered([fault(), fault(signal="SIGKILL")]).since_ns == 100
+    assert after([fault(), fault(signal="SIGKILL")]).since_ns == 100

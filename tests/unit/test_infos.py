@@ -4,7 +4,7 @@ from gymnasium.vector import VectorEnv
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ninelives.spec.infos import merge_infos
+from ninelives.spec.infos import add_info
 
 SIZE = 4
 KINDS = [
@@ -18,6 +18,13 @@ KINDS = [
     st.one_of(st.none(), st.text(max_size=3), st.lists(st.integers(), max_size=2), st.tuples(st.integers())),
 ]
 FINAL = st.floats(-9, 9).map(lambda x: np.array([x]))
+
+
+def merge_infos(rows, size):
+    merged = {}
+    for row, info in rows:
+        add_info(merged, info, row, size)
+    return merged
 
 
 @st.composite

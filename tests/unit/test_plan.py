@@ -5,16 +5,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ninelives import ConfigError
-from ninelives.spec.plan import SYNC_COST_S, Probe, choose_workers, deal, make_plan
+from ninelives.spec.plan import SYNC_COST_S, Probe, choose_workers, divide, make_plan
 
 COUNTS = st.integers(1, 40)
 
 
 @given(st.integers(0, 200), st.integers(1, 50))
-def test_things_are_dealt_in_order_completely_and_evenly(count, hands):
-    blocks = deal(count, hands)
+def test_things_are_dealt_in_order_completely_and_evenly(count, parts):
+    blocks = divide(count, parts)
     assert [thing for block in blocks for thing in block] == list(range(count))
-    assert len(blocks) == hands
+    assert len(blocks) == parts
     assert max(map(len, blocks)) - min(map(len, blocks)) <= 1
 
 

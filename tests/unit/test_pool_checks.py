@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ninelives import ConfigError, PoolOptions, UsageError
 from ninelives.pool.data.checks import checked_slots, seeds_for, whole_groups
 from ninelives.pool.workers.limits import LOG_LIMIT_BYTES, overdue, trim_log
-from ninelives.pool.workers.worker import Member, deadlines_of
+from ninelives.pool.workers.worker import WorkerProcess, deadlines_of
 from ninelives.spec.phase import Phase
 from ninelives.supervise.budget import Backoff
 from ninelives.supervise.machine import NS, WorkerMachine
@@ -78,7 +78,7 @@ def running(index, ready_s=0.0, jitter=1.0, pid=None):
     machine = WorkerMachine(deadlines_of(PoolOptions()), NS)
     machine.admitted(0)
     machine.ready(0)
-    member = Member(index, index, machine, Backoff(0.1, 1.0, random.Random(0)), jitter, pid=pid)
+    member = WorkerProcess(index, index, machine, Backoff(0.1, 1.0, random.Random(0)), jitter, pid=pid)
     member.ready_ns = int(ready_s * NS)
     return member
 

@@ -7,7 +7,7 @@ import pytest
 from gymnasium import spaces
 
 from ninelives.spec.phase import Phase, Stage
-from ninelives.transport.control import FROM_GENERATION, FROM_LETTER, FROM_SLOT, FROM_STAGE, Control, control_layout
+from ninelives.transport.control import FROM_GENERATION, FROM_MESSAGE, FROM_SLOT, FROM_STAGE, Control, control_layout
 from ninelives.worker.probe import QUICK_BUILD_S, measure
 from ninelives.worker.progress import Stamp
 
@@ -76,4 +76,4 @@ def test_an_older_letter_stays_readable_until_the_next_one(control):
     stamp = Stamp(control, 0, generation=1)
     stamp.reach(Stage.HELLO, 120)
     stamp.reach(Stage.READY)
-    assert control.from_worker[0, [FROM_STAGE, FROM_LETTER]].tolist() == [Stage.READY, 120]
+    assert control.from_worker[0, [FROM_STAGE, FROM_MESSAGE]].tolist() == [Stage.READY, 120]

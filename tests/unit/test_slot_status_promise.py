@@ -1,4 +1,4 @@
-"""The desk's promise, against a model of learner, workers and environments:
+"""The status's promise, against a model of learner, workers and environments:
 
 From the fault row to the fresh row every row is masked, and a valid row always follows a row the learner holds.
 """
@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ninelives.pool.recovery.slot_status import Desk, Life, Verdict
+from ninelives.pool.recovery.slot_status import RowKind, SlotLife, SlotStatus
 from ninelives.spec.phase import Op
 
 GROUPS = {0: (0, 1), 1: (2,), 2: (3,)}
@@ -29,11 +29,11 @@ class Slot:
 
 
 class Desks(RuleBasedStateMachine):
-    """Plays the pool's part (send, answers, deaths, restarts, hand-outs) around a desk."""
+    """Plays the pool's part (send, answers, deaths, restarts, hand-outs) around a status."""
 
     @initialize()
     def begin(self):
-        self.desk = Desk(len(SLOTS))
+        self.status = SlotStatus(len(SLOTS))
         self.slots = [Slot() for _ in SLOTS]
         self.ops = dict.fromkeys(SLOTS, Op.STEP)
         self.up = {0: True, 1: True}
@@ -45,7 +45,7 @@ class Desks(RuleBasedStateMachine):
 
     def send(self, group):
         slots = GROUPS[group]
-        ops = self.desk.ask(slots) if self.desk.troubled else [Op.STEP] * len(slots)
+        ops = self.status.ask(slots) if self.status.troubled else [Op.STEP] * len(slots)
         self.post(group, dict(zip(slots, ops, strict=True)))
 
     def post(self, group, ops):
@@ -83,18 +83,18 @@ class Desks(RuleBasedStateMachine):
         slots = np.array(GROUPS[group])
         broken = [s for s in GROUPS[group] if self.slots[s].answer == "broke"]
         self.answered.remove(group)
-        if not self.desk.troubled and not broken:
+        if not self.status.troubled and not broken:
             masked, faulty = [False] * len(slots), set()
         else:
             for slot in broken:
-                if self.desk.life[slot] == Life.OUT:
-                    self.desk.never_true(slot)
+                if self.status.life[slot] == SlotLife.OUT:
+                    self.status.never_true(slot)
                 elif self.ops[slot] is not Op.NONE:
-                    self.desk.slot_broke(slot)
+                    self.status.slot_broke(slot)
                     if quarantine:
-                        self.desk.quarantine(slot, unanswered=False)
-            masked, faulty = self.desk.masked(slots).tolist(), set(self.desk.faulty(slots).tolist())
-            self.desk.handed_out(slots, [self.up[WORKER_OF[group]]] * len(slots))
+                        self.status.quarantine(slot, unanswered=False)
+            masked, faulty = self.status.masked(slots).tolist(), set(self.status.faulty(slots).tolist())
+            self.status.handed_out(slots, [self.up[WORKER_OF[group]]] * len(slots))
         for slot, is_masked in zip(GROUPS[group], masked, strict=True):
             self.learn(slot, is_masked, slot in faulty)
 
@@ -113,7 +113,7 @@ class Desks(RuleBasedStateMachine):
             assert state.answer != "step", "a true transition was thrown away"
             if state.in_episode:
                 assert fault, "an episode that dies ends with a fault row"
-            elif self.desk.life[slot] != Life.OUT and state.answer != "broke":
+            elif self.status.life[slot] != SlotLife.OUT and state.answer != "broke":
                 assert not fault, "one episode has one fault row"
         spoke = state.answer in ("step", "reset")
         state.held = state.row if spoke else None
@@ -149,15 +149,15 @@ class Desks(RuleBasedStateMachine):
         self.take_down(worker)
         group = next((g for g in GROUPS_OF[worker] if quarantined in GROUPS[g]), None)
         broke_renewed = group is not None and self.slots[quarantined].answer == "broke" and self.is_renewed(quarantined)
-        if group is not None and self.desk.life[quarantined] != Life.OUT and not broke_renewed:
-            self.desk.quarantine(quarantined, unanswered=group in self.open)
+        if group is not None and self.status.life[quarantined] != SlotLife.OUT and not broke_renewed:
+            self.status.quarantine(quarantined, unanswered=group in self.open)
             self.ops[quarantined] = Op.NONE
             for other in self.open & set(GROUPS_OF[worker]):
-                if all(self.desk.life[slot] == Life.OUT for slot in GROUPS[other]):
+                if all(self.status.life[slot] == SlotLife.OUT for slot in GROUPS[other]):
                     self.settle(other)
 
     def is_renewed(self, slot):
-        return self.desk.verdict[slot] == Verdict.RENEWED
+        return self.status.row[slot] == RowKind.RENEWED
 
     def take_down(self, worker):
         self.up[worker] = False
@@ -165,8 +165,8 @@ class Desks(RuleBasedStateMachine):
             for slot in GROUPS[group]:
                 self.slots[slot].episode = None
             if group not in self.open:
-                self.desk.worker_died((), (), GROUPS[group])
-            elif self.desk.worker_died(GROUPS[group], [self.ops[slot] for slot in GROUPS[group]], ()):
+                self.status.worker_died((), (), GROUPS[group])
+            elif self.status.worker_died(GROUPS[group], [self.ops[slot] for slot in GROUPS[group]], ()):
                 self.settle(group)
 
     def settle(self, group):
@@ -182,18 +182,18 @@ class Desks(RuleBasedStateMachine):
     @rule()
     def batch_cannot_wait_longer(self):
         for group in self.held(up=False):
-            self.desk.wait_longer(GROUPS[group])
+            self.status.wait_longer(GROUPS[group])
             self.settle(group)
 
     @precondition(lambda self: not self.open and not self.answered)
     @rule(worker=st.sampled_from([0, 1]))
     def recycle_between_episodes(self, worker):
         slots = [slot for group in GROUPS_OF[worker] for slot in GROUPS[group]]
-        if not self.up[worker] or any(self.desk.life[slot] == Life.LOST for slot in slots):
+        if not self.up[worker] or any(self.status.life[slot] == SlotLife.LOST for slot in slots):
             return
         for slot in slots:
-            if self.desk.life[slot] == Life.LIVE:
-                self.desk.renew([slot], valid=True)
+            if self.status.life[slot] == SlotLife.LIVE:
+                self.status.renew([slot], valid=True)
                 self.slots[slot].in_episode, self.slots[slot].may_renew = False, True
         self.take_down(worker)
 
@@ -201,22 +201,22 @@ class Desks(RuleBasedStateMachine):
     @rule(slot=st.sampled_from(SLOTS))
     def worker_dies_under_a_call(self, slot):
         group = next(g for g, slots in GROUPS.items() if slot in slots)
-        if not self.up[WORKER_OF[group]] or self.desk.life[slot] == Life.OUT:
+        if not self.up[WORKER_OF[group]] or self.status.life[slot] == SlotLife.OUT:
             return
         self.post(group, {slot: Op.CALL})
         self.take_down(WORKER_OF[group])
         self.answered.clear()  # no row is handed out: the caller gets an exception
-        self.slots[slot].in_episode = self.desk.life[slot] == Life.LOST
+        self.slots[slot].in_episode = self.status.life[slot] == SlotLife.LOST
 
     @precondition(lambda self: not self.open and not self.answered)
     @rule()
     def reset_everything(self):
         self.up = {0: True, 1: True}
-        self.desk.renew(SLOTS, valid=True)
+        self.status.renew(SLOTS, valid=True)
         for state in self.slots:
             state.may_renew, state.in_episode = True, False
         for group, slots in GROUPS.items():
-            self.post(group, dict(zip(slots, self.desk.ask(slots), strict=True)))
+            self.post(group, dict(zip(slots, self.status.ask(slots), strict=True)))
             if group in self.open:
                 self.serve(group)
             self.hand_out(group)
@@ -232,14 +232,14 @@ class Desks(RuleBasedStateMachine):
                 if group in self.open:
                     self.serve(group)
                 self.hand_out(group)
-        out = {slot for slot in SLOTS if self.desk.life[slot] == Life.OUT}
+        out = {slot for slot in SLOTS if self.status.life[slot] == SlotLife.OUT}
         assert all(self.slots[slot].in_episode for slot in SLOTS if slot not in out)
-        assert self.desk.troubled == bool(out)
+        assert self.status.troubled == bool(out)
 
     @invariant()
     def the_fast_path_is_taken_only_when_every_slot_lives(self):
-        if hasattr(self, "desk") and not self.desk.troubled:
-            assert all(life == Life.LIVE for life in self.desk.life)
+        if hasattr(self, "status") and not self.status.troubled:
+            assert all(life == SlotLife.LIVE for life in self.status.life)
 
 
 TestDesks = Desks.TestCase

@@ -6,14 +6,11 @@ import os
 import sys
 import traceback
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ninelives.events import Event, MetricsSampled, Sink
-from ninelives.pool.metrics import measure
-from ninelives.pool.workers.supervisor import Crew
-from ninelives.spec.plan import Plan
-from ninelives.transport.control import Control
+from ninelives.pool.metrics import PoolMetrics
 from ninelives.view.jsonl import JsonlSink
 
 RECENT = 2000
@@ -26,7 +23,7 @@ EVENTS_FILE = "events.jsonl"
 
 
 class EventLog:
-    """Hands every event to everybody; one listener's failure is not the others'."""
+    """Hands every event to every sink; one sink that fails does not keep events from the others."""
 
     def __init__(self, sinks: Iterable[Sink]) -> None:
         self._sinks = list(sinks)
@@ -47,7 +44,7 @@ class EventLog:
             self._file.emit(event)
 
     def emit(self, event: Event) -> None:
-        """Tell everybody."""
+        """Hand an event to every sink."""
         self._recent.append(event)
         for sink in (*self._sinks, *([self._file] if self._file else [])):
             try:
@@ -55,16 +52,15 @@ class EventLog:
             except Exception:
                 traceback.print_exc(file=sys.stderr)
 
-    def sample(self, now_ns: int, crew: Crew, control: Control, plan: Plan, last: bool = False) -> None:
-        """Now and then, and at the end, when somebody listens, the per-slot numbers."""
+    def sample(self, now_ns: int, measure: Callable[[], PoolMetrics], last: bool = False) -> None:
+        """Every few seconds, and at the end, emit the per-slot numbers, if there is a listener."""
         if (now_ns < self._next_sample_ns and not last) or not (self._file or self._sinks):
             return
         self._next_sample_ns = now_ns + SAMPLE_NS
-        steps = int(control.steps.sum())
-        before, steps_before = self._last or (crew.started_ns, 0)
-        self._last = (now_ns, steps)
-        rate = (steps - steps_before) / max((now_ns - before) * 1e-9, 1e-9) if now_ns > before else 0.0
-        numbers = measure(control, crew, plan, now_ns, crew.started_ns)
+        numbers = measure()
+        before, steps_before = self._last or (now_ns - int(numbers.seconds * 1e9), 0)
+        self._last = (now_ns, numbers.steps)
+        rate = (numbers.steps - steps_before) / max((now_ns - before) * 1e-9, 1e-9) if now_ns > before else 0.0
         self.emit(MetricsSampled(steps_per_s=rate, per_slot=numbers.as_dicts()))
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ about a fifth of their value.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives import host
-from ninelives.pool.workers.supervisor import Crew
+from ninelives.pool.workers.fault_budget import FaultBudget
+from ninelives.pool.workers.worker import WorkerProcess
 from ninelives.spec.plan import Plan
 from ninelives.transport.control import HISTOGRAM_BUCKETS, Control
 
@@ -72,36 +74,40 @@ def percentile(histogram: npt.NDArray[np.uint32], share: float) -> float:
     return float(2**octave * (1.25 + 0.5 * half)) * 1e-9
 
 
-def measure(control: Control, crew: Crew, plan: Plan, now_ns: int, started_ns: int) -> PoolMetrics:
-    """Read everything once."""
-    seconds = max((now_ns - started_ns) * 1e-9, 1e-9)
+def measure(
+    control: Control, plan: Plan, seconds: float, workers: Sequence[WorkerProcess], budget: FaultBudget
+) -> PoolMetrics:
+    """Read everything once; ``seconds`` since the start."""
+    seconds = max(seconds, 1e-9)
     medians = [percentile(control.step_histogram[s], 0.5) for s in range(plan.num_envs)]
     typical = float(np.median(medians))
     slots = tuple(
-        _slot(control, crew, plan.group_worker[g], slot, seconds, typical)
+        _slot(control, workers[plan.group_worker[g]], slot, seconds, typical, slot in budget.quarantined)
         for g, group in enumerate(plan.group_slots)
         for slot in group
     )
     steps = int(control.steps.sum())
-    return PoolMetrics(seconds, steps, steps / seconds, crew.ledger.faults, slots)
+    return PoolMetrics(seconds, steps, steps / seconds, budget.faults, slots)
 
 
-def _slot(control: Control, crew: Crew, worker: int, slot: int, seconds: float, typical: float) -> SlotMetrics:
-    member, histogram = crew.members[worker], control.step_histogram[slot]
+def _slot(
+    control: Control, process: WorkerProcess, slot: int, seconds: float, typical: float, quarantined: bool
+) -> SlotMetrics:
+    histogram = control.step_histogram[slot]
     times = (control.step_ns, control.reset_ns, control.construct_ns)
     step, reset, construct = (int(field[slot]) * 1e-9 for field in times)
     median = percentile(histogram, 0.5)
     return SlotMetrics(
         slot=slot,
-        worker=worker,
+        worker=process.index,
         steps=int(control.steps[slot]),
         episodes=int(control.episodes[slot]),
         step_p50_s=median,
         step_p95_s=percentile(histogram, 0.95),
         step_p99_s=percentile(histogram, 0.99),
-        restarts=member.restarts,
-        quarantined=slot in crew.ledger.quarantined,
-        rss_bytes=host.resident_bytes(member.pid) if member.pid else 0,
+        restarts=process.restarts,
+        quarantined=quarantined,
+        rss_bytes=host.resident_bytes(process.pid) if process.pid else 0,
         share_step=min(1.0, step / seconds),
         share_reset=min(1.0, reset / seconds),
         share_construct=min(1.0, construct / seconds),

@@ -1,85 +1,106 @@
-"""The end of all workers: asked to close, waited for, killed. Decides nothing about when; restarts nobody."""
+"""Takes a pool down: workers are asked to close, waited for, killed; then the keeper, the log, memory and directories.
+
+Runs at ``close()``, after a failed start, and when a pool is collected. Bounded in every branch; restarts no worker.
+"""
 
 from __future__ import annotations
 
-import signal
-from collections import deque
-from collections.abc import Callable, Sequence
+import contextlib
+import os
+import shutil
+import time
 
 from ninelives import events
-from ninelives.clock import Clock
-from ninelives.pool.workers.worker import Member, about
+from ninelives.pool.resources import Resources
+from ninelives.pool.workers.supervisor import Supervisor
+from ninelives.pool.workers.worker import WorkerProcess
 from ninelives.spec.phase import Stage
 from ninelives.supervise import descent
-from ninelives.supervise.children import Children, Report
-from ninelives.supervise.lockfile import LockFile
+from ninelives.supervise.children import Report
 from ninelives.supervise.machine import NS
 from ninelives.transport.control import TO_STOP
-from ninelives.transport.shared_memory import Wiring
 
 
-class Farewell:
-    """Ends every process of a crew, workers and spares."""
+def shut_down(resources: Resources, supervisor: Supervisor, steps: int) -> None:
+    """End workers politely, then by force, then the keeper; remove what must not stay.
 
-    def __init__(
-        self,
-        everyone: Sequence[Member],
-        wiring: Wiring,
-        children: Children,
-        unheard: deque[Report],
-        clock: Clock,
-        emit: Callable[[events.Event], None],
-        lock: LockFile | None,
-    ) -> None:
-        self._everyone, self._wiring, self._children, self._unheard = everyone, wiring, children, unheard
-        self._clock, self._emit, self._lock = clock, emit, lock
+    A second Ctrl-C while waiting skips the polite part. A process forked by the user's program inherits the pool and
+    runs its exit handlers, but the workers are not its own.
+    """
+    if os.getpid() != resources.owner_pid:
+        return
+    began, limit = time.monotonic(), resources.options.close_timeout_s
+    with contextlib.ExitStack() as last:  # whatever fails, every callback runs, the last one first
+        last.callback(_remove_directories, resources)
+        last.callback(resources.memory.close)
+        last.callback(resources.log.close)
+        last.callback(resources.children.close, limit / 4)
+        killed = _WorkerShutdown(resources, supervisor).run(limit)
+        faults, seconds = supervisor.budget.faults, time.monotonic() - began
+        resources.log.emit(events.PoolClosed(seconds=seconds, killed=killed, steps=steps, faults=faults))
 
-    def stop_all(self) -> None:
-        """Ask every worker to close; one that is still starting has nothing to lose and does not listen yet."""
-        for member in self._everyone:
-            self._wiring.control.to_worker[member.line, TO_STOP] = 1
-            self._wiring.bells[member.line].ring()
-            if member.stage is Stage.NONE and member.machine.is_alive:
-                self._children.kill(member.line)
 
-    def living(self) -> list[Member]:
+def _remove_directories(resources: Resources) -> None:
+    kept = resources.options.run_dir is not None
+    shutil.rmtree(resources.run_dir / "scratch" if kept else resources.run_dir, ignore_errors=True)
+
+
+class _WorkerShutdown:
+    """Ends every process of a pool, workers and spares."""
+
+    def __init__(self, resources: Resources, supervisor: Supervisor) -> None:
+        self._resources, self._supervisor = resources, supervisor
+        self._children, self._clock = resources.children, resources.clock
+        self._everyone = supervisor.launcher.everyone
+
+    def run(self, limit_s: float) -> int:
+        """Ask, then kill; returns how many had to be killed."""
+        try:
+            self._ask_to_stop()
+            self._await_exits(limit_s / 2)
+        except KeyboardInterrupt:
+            pass
+        left = self._living()
+        for process in left:
+            fields = process.event_fields()
+            self._resources.log.emit(events.WorkerKilled(reason="did not close in time", **fields))
+            self._children.kill(process.line)
+        self._await_exits(limit_s / 4)
+        return len(left)
+
+    def _ask_to_stop(self) -> None:
+        """A worker that is still starting has nothing to lose and does not listen yet: it is killed at once."""
+        memory = self._resources.memory
+        for process in self._everyone:
+            memory.control.to_worker[process.line, TO_STOP] = 1
+            memory.bells[process.line].ring()
+            if process.stage is Stage.NONE and process.machine.is_alive:
+                self._children.kill(process.line)
+
+    def _living(self) -> list[WorkerProcess]:
         """Those whose process is not reaped."""
-        return [member for member in self._everyone if member.pid is not None]
+        return [process for process in self._everyone if process.pid is not None]
 
-    def await_exits(self, timeout_s: float) -> None:
-        """Hear exit reports until all are gone or the time is over."""
-        end = self._clock.now_ns() + int(timeout_s * NS)
-        while self.living() and (left := end - self._clock.now_ns()) > 0:
-            if not self._unheard:
-                self._unheard.extend(self._children.reports(min(left / NS, 0.05)))
-            while self._unheard:
-                self._note_exit(self._unheard.popleft())
+    def _await_exits(self, timeout_s: float) -> None:
+        """Take exit reports until all processes are gone or the time is over."""
+        end, reports = self._clock.now_ns() + int(timeout_s * NS), self._supervisor.reports
+        while self._living() and (left := end - self._clock.now_ns()) > 0:
+            if not reports:
+                reports.extend(self._children.reports(min(left / NS, 0.05)))
+            while reports:
+                self._take_report(reports.popleft())
             self._forget_gone()
-        if self._lock is not None:
-            self._lock.release()
+        self._supervisor.launcher.close()
 
-    def kill_all(self) -> None:
-        """End every living worker and its process group at once."""
-        for member in self.living():
-            self._emit(events.WorkerKilled(reason="did not close in time", **about(member)))
-            self._children.kill(member.line)
-
-    def forget_processes(self) -> None:
-        """The keeper is gone, and its children with it."""
-        for member in self.living():
-            if member.pid is not None:
-                descent.kill(member.pid, signal.SIGKILL, group=True)
-            member.pid = None
+    def _take_report(self, report: Report) -> None:
+        if report.event == "lost":
+            self._supervisor.forget_processes()
+        elif report.event == "exited":
+            for process in self._everyone:
+                process.pid = None if process.line == report.key else process.pid
 
     def _forget_gone(self) -> None:
-        """A report that Ctrl-C tore out of our hands does not come again: who is not there needs none."""
-        for member in self.living():
-            if member.pid is not None and not descent.is_there(member.pid):
-                member.pid = None
-
-    def _note_exit(self, report: Report) -> None:
-        if report.event == "lost":
-            self.forget_processes()
-        elif report.event == "exited":
-            for member in self._everyone:
-                member.pid = None if member.line == report.key else member.pid
+        """Ctrl-C can interrupt the reading of a report, which then never comes again: look at the processes, too."""
+        for process in self._living():
+            if process.pid is not None and not descent.is_there(process.pid):
+                process.pid = None

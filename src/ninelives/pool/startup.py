@@ -2,7 +2,7 @@
 
 ::
 
-    refuse impossible settings -> segments and bells -> keeper -> directory -> first worker says hello
+    refuse impossible settings -> shared memory and bells -> keeper -> directory -> first worker says hello
     -> (workers=None: choose how many) -> slab -> the other workers -> all ready
 
 Any failure on the way takes everything down again before it is raised.
@@ -15,9 +15,7 @@ import os
 import pickle
 import warnings
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 
@@ -25,21 +23,22 @@ from ninelives import events, host
 from ninelives.clock import Clock
 from ninelives.errors import ConfigError, NinelivesWarning
 from ninelives.native import native_status
-from ninelives.pool.data.actions import ActionWriter
-from ninelives.pool.data.gather import Gatherer
 from ninelives.pool.eventlog import EventLog
-from ninelives.pool.rig import Rig, choose_run_dir
-from ninelives.pool.workers.supervisor import Crew
-from ninelives.pool.workers.worker import Happening
+from ninelives.pool.resources import Resources, choose_run_dir
+from ninelives.pool.runtime import Runtime
+from ninelives.pool.shutdown import shut_down
+from ninelives.pool.workers.postmortem import Describe
+from ninelives.pool.workers.supervisor import Supervisor
+from ninelives.pool.workers.worker import WorkerChange
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.data import DataSpec
 from ninelives.spec.env import EnvSpec
 from ninelives.spec.handshake import Hello, WorkerSpec
 from ninelives.spec.options import PoolOptions
-from ninelives.spec.plan import Choice, Plan, choose_workers, make_plan
+from ninelives.spec.plan import Plan, WorkerChoice, choose_workers, make_plan
 from ninelives.supervise.children import Children
 from ninelives.supervise.lockfile import LockFile
-from ninelives.transport.shared_memory import Wiring
+from ninelives.transport.shared_memory import SharedMemory
 
 PRELOAD = ("numpy", "gymnasium", "ninelives.worker.main")
 """What every worker needs anyway; imported once by the fork server."""
@@ -47,11 +46,9 @@ PRELOAD = ("numpy", "gymnasium", "ninelives.worker.main")
 WORKERS_PER_CORE = 4
 """Room for ``workers=None``: environments that wait for something outside may use more workers than cores."""
 
-Describe = Callable[[int], tuple[int | None, Any]]
-
 
 @dataclass(frozen=True)
-class Order:
+class PoolRequest:
     """What the user asked for."""
 
     env: EnvSpec
@@ -72,55 +69,46 @@ class Order:
         return self.workers if self.workers is not None else min(max(self.num_envs, 1), WORKERS_PER_CORE * host.cores())
 
     def plan(self, workers: int) -> Plan:
-        """The deal for so many workers."""
+        """The plan for so many workers."""
         return make_plan(self.num_envs, workers, self.groups, self.batch_size)
 
 
-@dataclass
-class Start:
-    """A pool that is up: the rig and what was learnt on the way."""
+class StartedPool:
+    """A pool that is up: its runtime, its supervisor, and what was learned on the way."""
 
-    env: EnvSpec
-    rig: Rig
-    plan: Plan
-    hello: Hello
-    because: str
-    caller: Any
-    gatherer: Gatherer
-    writer: ActionWriter
-    data: DataSpec
-    arrays: Any
-    started_ns: int
-
-    def __post_init__(self) -> None:
-        self._at_collection = weakref.finalize(self, self.rig.take_down, 0)
+    def __init__(self, runtime: Runtime, supervisor: Supervisor, hello: Hello, because: str) -> None:
+        self.runtime, self.supervisor, self.hello, self.because = runtime, supervisor, hello, because
+        self.started_ns = runtime.clock.now_ns()
+        self._at_collection = weakref.finalize(self, shut_down, runtime.resources, supervisor, 0)
 
     def close(self, steps: int) -> None:
         """Take everything down within the time limit, once."""
         if self._at_collection.detach():
-            self.rig.take_down(steps)
+            shut_down(self.runtime.resources, self.supervisor, steps)
 
 
-def begin(order: Order, clock: Clock, describe: Describe) -> Start:
+def start_pool(request: PoolRequest, clock: Clock, describe: Describe) -> StartedPool:
     """Bring a pool up; returns when every worker is ready."""
-    order.plan(order.most_workers)  # refuses what cannot be dealt, before any process starts
-    rig = _make_rig(order, clock, describe)
+    request.plan(request.most_workers)  # refuses what cannot be planned, before any process starts
+    spec = _worker_spec(request)
+    resources = _acquire(request, clock)
+    supervisor = Supervisor(resources, spec, describe)
     try:
-        rig.open_run_dir()
-        rig.children.await_up()
-        return _bring_up(order, rig, clock)
+        resources.open_run_dir()
+        resources.children.await_up()
+        return _bring_up(request, resources, supervisor)
     except BaseException:
-        rig.take_down(steps=0)
+        shut_down(resources, supervisor, steps=0)
         raise
 
 
-def _make_rig(order: Order, clock: Clock, describe: Describe) -> Rig:
-    options = order.options
-    spec = WorkerSpec(
-        env=_payload(order.env, options.start_method),
+def _worker_spec(request: PoolRequest) -> WorkerSpec:
+    options = request.options
+    return WorkerSpec(
+        env=_payload(request.env, options.start_method),
         slots=(),
         groups=None,
-        total_slots=order.num_envs,
+        total_slots=request.num_envs,
         autoreset=int(Autoreset.parse(options.autoreset)),
         check=options.check,
         infos=options.info_dtypes,
@@ -130,94 +118,93 @@ def _make_rig(order: Order, clock: Clock, describe: Describe) -> Rig:
         snapshot_every=options.snapshot_every or 0,
         restore_timeout_s=options.restore_timeout_s,
     )
+
+
+def _acquire(request: PoolRequest, clock: Clock) -> Resources:
+    """Memory and keeper; nothing is left behind if either cannot be had."""
+    options = request.options
     run_dir = choose_run_dir(options)
     lock = LockFile(options.start_lock) if options.start_lock else None
-    host.allow_descriptors(2 * (order.most_workers + options.spares) + 16)
+    host.allow_descriptors(2 * (request.most_workers + options.spares) + 16)
     with contextlib.ExitStack() as undo:
-        wiring, log = Wiring(order.most_workers, order.num_envs, options.spares), EventLog(options.sinks)
-        undo.callback(wiring.close)
-        preload = (*PRELOAD, *order.env.preload, *options.preload)
-        children = Children(options.start_method, wiring.shared_fds, preload, order.env)
-        undo.callback(children.close, options.close_timeout_s)
-        crew = Crew(wiring, options, children, run_dir, clock, log.emit, describe, spec, lock)
+        memory = SharedMemory(request.most_workers, request.num_envs, options.spares)
+        undo.callback(memory.close)
+        preload = (*PRELOAD, *request.env.preload, *options.preload)
+        children = Children(options.start_method, memory.shared_fds, preload, request.env)
         undo.pop_all()
-    return Rig(options, run_dir, wiring, log, children, crew)
+    return Resources(options, clock, run_dir, memory, children, EventLog(options.sinks), lock)
 
 
-def _bring_up(order: Order, rig: Rig, clock: Clock) -> Start:
-    began, news, crew, options = clock.now_ns(), _News(rig), rig.crew, order.options
-    if order.wants_choice:
-        hello, choice = _send_scout(order, news, crew)
-        plan = order.plan(min(choice.workers, order.most_workers))
-        crew.tell_scout(_groups(plan, 0))
-    else:
-        choice = Choice(order.most_workers, "asked for" if order.workers is not None else "there is one slot")
-        plan = order.plan(choice.workers)
-    later = range(1 if order.wants_choice else 0, plan.workers)
-    for worker in later:
-        crew.assign(worker, _groups(plan, worker), plan.slots_of(worker))
-    crew.dismiss(plan.workers)
-    crew.call_up(later)
-    hello = news.hello()
+def _bring_up(request: PoolRequest, resources: Resources, supervisor: Supervisor) -> StartedPool:
+    clock, options, arrivals = resources.clock, request.options, _Arrivals(resources, supervisor)
+    began = clock.now_ns()
+    plan, because = _start_workers(request, supervisor, arrivals)
+    hello = arrivals.hello()
     autoreset = Autoreset.parse(options.autoreset)
-    data = DataSpec.of(hello.observation_space, hello.action_space, options.info_dtypes, autoreset, order.num_envs)
-    arrays = rig.wiring.size_slab(data.layout)
-    crew.let_go(data.layout.digest)
-    news.await_all(plan.workers, data.layout.digest)
-    crew.call_up_spares(max(len(plan.slots_of(worker)) for worker in range(plan.workers)))
+    data = DataSpec.of(hello.observation_space, hello.action_space, options.info_dtypes, autoreset, request.num_envs)
+    arrays = resources.memory.size_slab(data.layout)
+    supervisor.launcher.let_all_go(data.layout.digest)
+    arrivals.await_all(plan.workers, data.layout.digest)
+    supervisor.launcher.request_spares(max(len(plan.slots_of(worker)) for worker in range(plan.workers)))
     for text in hello.warnings:
-        rig.log.emit(events.EnvWarned(text=text))
+        resources.log.emit(events.EnvWarned(text=text))
         warnings.warn(text, NinelivesWarning, stacklevel=4)  # where the pool was made
-    control, mail = rig.wiring.control, rig.wiring.mail
-    rig.log.emit(_started(order, plan, choice.because, (clock.now_ns() - began) * 1e-9))
-    return Start(
-        env=order.env,
-        rig=rig,
-        plan=plan,
-        hello=hello,
-        because=choice.because,
-        caller=rig.wiring.caller(list(plan.group_worker), rig.children.fileno),
-        gatherer=Gatherer(data, arrays, control, mail, order.num_envs, options.copy),
-        writer=ActionWriter(data.action, hello.action_space, arrays, control, mail, order.num_envs),
-        data=data,
-        arrays=arrays,
-        started_ns=clock.now_ns(),
-    )
+    resources.log.emit(_started(request, plan, because, (clock.now_ns() - began) * 1e-9))
+    caller = resources.memory.caller(list(plan.group_worker), resources.children.fileno)
+    return StartedPool(Runtime(plan, caller, data, arrays, resources), supervisor, hello, because)
 
 
-def _send_scout(order: Order, news: _News, crew: Crew) -> tuple[Hello, Choice]:
+def _start_workers(request: PoolRequest, supervisor: Supervisor, arrivals: _Arrivals) -> tuple[Plan, str]:
+    """Choose the number of workers, by measuring if it was left to us, and let all of them start."""
+    launcher = supervisor.launcher
+    if request.wants_choice:
+        choice = _measure(request, supervisor, arrivals)
+        plan = request.plan(min(choice.workers, request.most_workers))
+        launcher.send_groups(launcher.workers[0], _groups(plan, 0))
+    else:
+        choice = WorkerChoice(request.most_workers, "asked for" if request.workers is not None else "there is one slot")
+        plan = request.plan(choice.workers)
+    later = range(1 if request.wants_choice else 0, plan.workers)
+    for worker in later:
+        launcher.assign(worker, _groups(plan, worker), plan.slots_of(worker))
+    launcher.forget_beyond(plan.workers)
+    launcher.request(later)
+    return plan, choice.because
+
+
+def _measure(request: PoolRequest, supervisor: Supervisor, arrivals: _Arrivals) -> WorkerChoice:
     """One worker builds and measures one environment; its numbers decide how many workers pay."""
-    crew.assign(0, None, (0,))
-    crew.call_up([0])
-    hello = news.hello()
+    supervisor.launcher.assign(0, None, (0,))
+    supervisor.launcher.request([0])
+    hello = arrivals.hello()
     assert hello.probe is not None
-    return hello, choose_workers(order.num_envs, host.cores(), host.free_bytes(), hello.probe)
+    return choose_workers(request.num_envs, host.cores(), host.free_bytes(), hello.probe)
 
 
 def _groups(plan: Plan, worker: int) -> dict[int, tuple[int, ...]]:
     return {g: plan.group_slots[g] for g in plan.groups_of(worker)}
 
 
-def _started(order: Order, plan: Plan, because: str, seconds: float) -> events.PoolStarted:
+def _started(request: PoolRequest, plan: Plan, because: str, seconds: float) -> events.PoolStarted:
     return events.PoolStarted(
-        env=order.env.label,
-        num_envs=order.num_envs,
+        env=request.env.label,
+        num_envs=request.num_envs,
         workers=plan.workers,
         groups=len(plan.group_slots),
         batch_size=plan.batch_size,
-        start_method=order.options.start_method,
+        start_method=request.options.start_method,
         native=native_status().active,
-        on_fault=order.options.on_fault,
+        on_fault=request.options.on_fault,
         seconds=seconds,
         workers_because=because,
     )
 
 
-class _News:
-    """Waits for workers to come up, one look at a time."""
+class _Arrivals:
+    """Waits for workers to come up."""
 
-    def __init__(self, rig: Rig) -> None:
-        self._rig = rig
+    def __init__(self, resources: Resources, supervisor: Supervisor) -> None:
+        self._resources, self._supervisor = resources, supervisor
         self._hellos: dict[int, Hello] = {}
         self._up: set[int] = set()
 
@@ -236,22 +223,22 @@ class _News:
                 raise ConfigError(f"worker {worker} built environments with other spaces than the first worker")
 
     def _look(self) -> None:
-        crew, rig = self._rig.crew, self._rig
-        happenings = crew.poll(lambda worker: None)
-        for happening in happenings:
-            self._take(happening)
-        crew.start_due()
-        if not happenings:
-            rig.wiring.parent_bell.wait(crew.next_look_s, rig.children.fileno)
+        supervisor, resources = self._supervisor, self._resources
+        changes = supervisor.poll(lambda worker: None)
+        for change in changes:
+            self._take(change)
+        supervisor.start_due()
+        if not changes:
+            resources.memory.parent_bell.wait(supervisor.next_look_s, resources.children.fileno)
 
-    def _take(self, happening: Happening) -> None:
-        if happening.kind == "hello" and happening.hello is not None:
-            self._hellos[happening.worker] = happening.hello
-        elif happening.kind == "up":
-            self._up.add(happening.worker)
-        elif happening.kind == "down":
-            self._up.discard(happening.worker)
-            self._hellos.pop(happening.worker, None)
+    def _take(self, change: WorkerChange) -> None:
+        if change.kind == "hello" and change.hello is not None:
+            self._hellos[change.worker] = change.hello
+        elif change.kind == "up":
+            self._up.add(change.worker)
+        elif change.kind == "down":
+            self._up.discard(change.worker)
+            self._hellos.pop(change.worker, None)
 
 
 def _payload(env: EnvSpec, start_method: str) -> bytes | None:

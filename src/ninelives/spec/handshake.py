@@ -1,6 +1,6 @@
-"""What parent and worker tell each other at a start: where the worker sits, what it builds, what it found.
+"""What parent and worker exchange at a start: the place of the worker, what it builds, what it found.
 
-These travel by mailbox between our own processes; the parent never needs the worker's code to speak of them.
+These travel by mailbox between our own processes. Pure data: the parent never imports the code of a worker.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ninelives.spec.plan import Probe
 
 @dataclass(frozen=True)
 class WorkerSpec:
-    """The letter a worker is started with.
+    """The message a worker is started with.
 
-    ``groups`` maps group numbers to slots; None means "construct ``slots``, measure a step, and wait to be told".
+    ``groups`` maps group numbers to slots; None means "construct ``slots``, measure a step, and wait for the groups".
     ``digest`` is the slab's layout once it exists: a generation with other spaces must not write into it.
     """
 
@@ -37,8 +37,8 @@ class WorkerSpec:
 
 
 @dataclass(frozen=True)
-class Seat:
-    """Where a worker sits: numbers and descriptors, handed over by the keeper."""
+class WorkerPlace:
+    """Where a process finds its part of the shared memory: numbers and descriptors, handed over by the keeper."""
 
     worker: int
     generation: int
@@ -50,7 +50,7 @@ class Seat:
     bell: Sequence[int]
     parent_bell: Sequence[int]
     scratch: str
-    letter_bytes: int
+    message_bytes: int
     payload: Any = field(default=None, compare=False)
 
 

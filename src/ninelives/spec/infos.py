@@ -7,19 +7,11 @@ Where Gymnasium would raise or cut a number off (environments that disagree abou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-
-def merge_infos(rows: Iterable[tuple[int, Mapping[str, Any]]], size: int) -> dict[str, Any]:
-    """Merge ``(row, info)`` pairs into one dictionary for a batch of ``size`` rows."""
-    merged: dict[str, Any] = {}
-    for row, info in rows:
-        add_info(merged, info, row, size)
-    return merged
 
 
 def add_info(merged: dict[str, Any], info: Mapping[str, Any], row: int, size: int) -> None:

@@ -1,6 +1,6 @@
-"""Who serves which slot: slots to workers, workers to groups, and how many of each make sense.
+"""Which worker serves which slot: slots to workers, workers to groups, and how many of each make sense.
 
-Pure arithmetic. Slots are dealt to workers in contiguous blocks, a worker's slots to groups likewise. Seeds belong to
+Pure arithmetic. Slots go to workers in contiguous blocks, a worker's slots to groups likewise. Seeds belong to
 slots, so nothing here changes any trajectory.
 """
 
@@ -15,6 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives.errors import ConfigError
+
+Slots = npt.NDArray[np.int64]
+"""Slot numbers, as they index the rows of a batch."""
 
 SYNC_COST_S = 25e-6
 """What one more worker costs per batch (measured 19 to 25 us per sync): below this much work it does not pay."""
@@ -36,7 +39,7 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Choice:
+class WorkerChoice:
     """A number of workers and the reason in words."""
 
     workers: int
@@ -45,7 +48,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Plan:
-    """The deal: ``group_slots[g]`` are the slots of group ``g``, ``group_worker[g]`` the worker that serves it."""
+    """The plan: ``group_slots[g]`` are the slots of group ``g``, ``group_worker[g]`` the worker that serves it."""
 
     num_envs: int
     batch_size: int
@@ -66,6 +69,11 @@ class Plan:
     def group_rows(self) -> tuple[npt.NDArray[np.int64], ...]:
         """The slots of each group as an array to index with."""
         return tuple(np.array(slots, np.int64) for slots in self.group_slots)
+
+    @cached_property
+    def even_groups(self) -> npt.NDArray[np.int64] | None:
+        """The slots of each group as one array, where all groups have the same size."""
+        return np.stack(self.group_rows) if len({len(slots) for slots in self.group_slots}) == 1 else None
 
     @cached_property
     def group_of(self) -> npt.NDArray[np.int64]:
@@ -89,28 +97,28 @@ class Plan:
         return tuple(slot for g in self.groups_of(worker) for slot in self.group_slots[g])
 
 
-def deal(count: int, hands: int) -> list[range]:
-    """``count`` things to ``hands`` in contiguous blocks whose sizes differ by one at most."""
-    edges = [count * h // hands for h in range(hands + 1)]
+def divide(count: int, parts: int) -> list[range]:
+    """Divide ``count`` things into ``parts`` contiguous blocks whose sizes differ by one at most."""
+    edges = [count * part // parts for part in range(parts + 1)]
     return [range(a, b) for a, b in pairwise(edges)]
 
 
 def make_plan(num_envs: int, workers: int, groups: int | None, batch_size: int | None) -> Plan:
-    """Deal slots to workers and groups; ``groups`` counts per worker.
+    """Assign slots to workers and groups; ``groups`` counts per worker.
 
     By default full batches use one group a worker, and smaller ones groups of one slot: truly the first that are ready.
 
     Raises:
-        ConfigError: the numbers cannot be dealt; the message names what fits.
+        ConfigError: the numbers do not fit together; the message names what fits.
     """
     batch = num_envs if batch_size is None else batch_size
     _check_counts(num_envs, workers, groups, batch)
-    blocks = deal(num_envs, workers)
+    blocks = divide(num_envs, workers)
     per_worker = groups if groups is not None else (1 if batch == num_envs else num_envs)
     group_slots: list[tuple[int, ...]] = []
     group_worker: list[int] = []
     for worker, block in enumerate(blocks):
-        for part in deal(len(block), min(per_worker, len(block))):
+        for part in divide(len(block), min(per_worker, len(block))):
             group_slots.append(tuple(block[i] for i in part))
             group_worker.append(worker)
     if batch < num_envs:
@@ -118,7 +126,7 @@ def make_plan(num_envs: int, workers: int, groups: int | None, batch_size: int |
     return Plan(num_envs, batch, tuple(group_slots), tuple(group_worker))
 
 
-def choose_workers(num_envs: int, cores: int, free_bytes: int, probe: Probe) -> Choice:
+def choose_workers(num_envs: int, cores: int, free_bytes: int, probe: Probe) -> WorkerChoice:
     """How many workers pay, from cores, memory and the measured cost of a step."""
     room = max(1, int(free_bytes * MEMORY_SHARE / max(probe.rss_bytes, 1)))
     if probe.step_s is not None and probe.cpu_share < WAITING_SHARE:
@@ -130,8 +138,8 @@ def choose_workers(num_envs: int, cores: int, free_bytes: int, probe: Probe) -> 
         cost = "slow to build" if probe.step_s is None else f"{probe.step_s * 1e6:.0f} us a step"
         wanted, reason = min(num_envs, cores), f"{cores} cores, {cost}"
     if room < wanted:
-        return Choice(room, f"memory for {room} workers of {probe.rss_bytes / 1e6:.0f} MB")
-    return Choice(wanted, reason)
+        return WorkerChoice(room, f"memory for {room} workers of {probe.rss_bytes / 1e6:.0f} MB")
+    return WorkerChoice(wanted, reason)
 
 
 def _check_counts(num_envs: int, workers: int, groups: int | None, batch: int) -> None:

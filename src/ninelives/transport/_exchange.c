@@ -11,15 +11,14 @@
 #include <string.h>
 #include "bell.h"
 #include "bytes.h"
-#include "hook.h"
 
 /* One round is eight looks and a sched_yield. Yielding is what lets three processes share two cores: a plain spin keeps
  * the worker that should answer off the core. */
 #define LOOKS_PER_ROUND 8
 #define ROUND_NS 1000
 
-/* So many waits in a row may end before anybody had to yield; then the parent does. While one worker always has an answer
- * ready, another one that must run on the parent's core would else get its turn only when the system insists. */
+/* After this many waits in a row without a yield the parent yields anyway. Otherwise, while one worker always has an
+ * answer ready, another one that must run on the parent's core would get its turn only by preemption. */
 #define WAITS_PER_YIELD 8
 
 typedef struct {
@@ -45,7 +44,8 @@ static int take(Py_buffer *b, PyObject *o, int *held) {
 }
 
 static int Caller_init(Caller *self, PyObject *args, PyObject *kwds) {
-    static char *names[] = {"parent", "from_worker", "group", "bells", "worker_of", "own_fd", "extra_fd", "rounds", NULL};
+    static char *names[] = {"parent", "from_worker", "group", "bells", "worker_of",
+                            "own_fd", "extra_fd", "rounds", NULL};
     PyObject *parent, *from_worker, *group, *bells, *worker_of;
     if (!PyArg_ParseTupleAndKeywords(args, kwds, "OOOOOiil", names, &parent, &from_worker, &group, &bells, &worker_of,
                                      &self->own_fd, &self->extra_fd, &self->rounds))
@@ -142,8 +142,8 @@ static Py_ssize_t count_ready(Caller *self) {
     return n;
 }
 
-/* A short wait is spent looking and yielding, a long one asleep: while the parent looks, it takes the core from a worker.
- * What is short is learnt from the waits before, because nobody can tell it in advance. */
+/* A short wait is spent polling and yielding, a long one asleep: while the parent polls, it takes a core from a worker.
+ * What counts as short is learned from the waits before. */
 static uint64_t look_ns(const Caller *self) { return (uint64_t)self->rounds * ROUND_NS; }
 
 static void give_way(Caller *self) {
@@ -197,8 +197,8 @@ static Py_ssize_t sleep_for(Caller *self, Py_ssize_t need, int64_t timeout_ns) {
     return n;
 }
 
-/* wait(need, timeout_ns) -> how many inflight groups are ready; fewer than need after the time, a signal, or news on
- * the extra descriptor. Never loops: the caller looks at the world between two waits. */
+/* wait(need, timeout_ns) -> how many inflight groups are ready; fewer than need after a timeout, a signal, or activity
+ * on the extra descriptor. Never loops: the pool looks after its workers between two waits. */
 static PyObject *Caller_wait(Caller *self, PyObject *const *args, Py_ssize_t nargs) {
     if (nargs != 2) { PyErr_SetString(PyExc_TypeError, "wait(need, timeout_ns)"); return NULL; }
     Py_ssize_t need = PyLong_AsSsize_t(args[0]);
@@ -221,7 +221,7 @@ static PyObject *Caller_collect_all(Caller *self, PyObject *noargs) {
     return PyLong_FromUnsignedLong(attention);
 }
 
-/* collect(need, start) -> (groups, attention): up to need ready groups, looking round from start; they are handed out. */
+/* collect(need, start) -> (groups, attention): up to need ready groups, searched from start; they are handed out. */
 static PyObject *Caller_collect(Caller *self, PyObject *const *args, Py_ssize_t nargs) {
     if (nargs != 2) { PyErr_SetString(PyExc_TypeError, "collect(need, start)"); return NULL; }
     Py_ssize_t need = PyLong_AsSsize_t(args[0]), start = PyLong_AsSsize_t(args[1]);
@@ -242,7 +242,7 @@ static PyObject *Caller_collect(Caller *self, PyObject *const *args, Py_ssize_t 
     return Py_BuildValue("(Nk)", out, (unsigned long)attention);
 }
 
-/* Whether these are plainly so many rows of actions, one after the other, as they lie in ``rows``. */
+/* Whether ``object`` holds exactly ``count`` contiguous rows of the same kind as ``rows``. */
 static int are_rows_of(PyObject *object, PyArrayObject *rows, Py_ssize_t count) {
     if (!PyArray_CheckExact(object)) return 0;
     PyArrayObject *array = (PyArrayObject *)object;
@@ -250,32 +250,37 @@ static int are_rows_of(PyObject *object, PyArrayObject *rows, Py_ssize_t count) 
     if (PyArray_NDIM(array) < 1 || PyArray_DIM(array, 0) != count) return 0;
     for (int i = 1; i < PyArray_NDIM(array); i++)
         if (PyArray_DIM(array, i) != PyArray_DIM(rows, i)) return 0;
-    return PyArray_IS_C_CONTIGUOUS(array) && PyArray_ISNOTSWAPPED(array) && PyArray_IS_C_CONTIGUOUS(rows) && PyArray_ISNOTSWAPPED(rows);
+    return PyArray_IS_C_CONTIGUOUS(array) && PyArray_ISNOTSWAPPED(array) &&
+           PyArray_IS_C_CONTIGUOUS(rows) && PyArray_ISNOTSWAPPED(rows);
 }
 
-/* exchange_all(actions, rows, hook, sent_ns, timeout_ns, until_ns): the whole common step of a synchronous pool in one
- * call. ``hook`` (or None) writes the journal.
- * -> attention bits once every group has answered; -2 if actions are not plainly rows (nothing was sent); -1 if it was
- * sent and is not complete, or if it is time to look after the workers (go on with wait and collect). */
+/* Calls ``note`` (or nothing, if None) with these arguments, before anything is posted. */
+static int note_first(PyObject *note, PyObject *const *args, size_t count) {
+    if (note == Py_None) return 0;
+    PyObject *done = PyObject_Vectorcall(note, args, count, NULL);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+/* exchange_all(actions, rows, note, sent_ns, timeout_ns, until_ns): the whole common step of a synchronous pool in one
+ * call. ``note()`` (or None) is called after the actions are written and before anything is posted.
+ * -> attention bits once every group has answered; -2 if the actions are not plain rows (nothing was sent); -1 if they
+ * were sent and the answers are not complete, or if it is time to look after the workers (go on with wait, collect). */
 static PyObject *Caller_exchange_all(Caller *self, PyObject *const *args, Py_ssize_t nargs) {
     if (nargs != 6 || !PyArray_Check(args[1]) || !PyArray_Check(args[3])) {
-        PyErr_SetString(PyExc_TypeError, "exchange_all(actions, rows, hook, sent_ns, timeout_ns, until_ns)");
+        PyErr_SetString(PyExc_TypeError, "exchange_all(actions, rows, note, sent_ns, timeout_ns, until_ns)");
         return NULL;
     }
-    const JournalHook *journal = args[2] == Py_None ? NULL : PyCapsule_GetPointer(args[2], JOURNAL_HOOK);
-    if (!journal && args[2] != Py_None) return NULL;
-    PyObject *notes = journal ? PyCapsule_GetContext(args[2]) : NULL;
     PyArrayObject *rows = (PyArrayObject *)args[1], *sent = (PyArrayObject *)args[3];
     if (self->inflight_count || !PyArray_NDIM(rows) || !are_rows_of(args[0], rows, PyArray_DIM(rows, 0)))
         return PyLong_FromLong(-2);
     int64_t timeout_ns = PyLong_AsLongLong(args[4]), until_ns = PyLong_AsLongLong(args[5]);
     if (PyErr_Occurred()) return NULL;
     copy_bytes(PyArray_DATA(rows), PyArray_DATA((PyArrayObject *)args[0]), (size_t)PyArray_NBYTES(rows));
-    if (journal && journal->hold(notes) < 0) return NULL;
+    if (note_first(args[2], NULL, 0) < 0) return NULL;
     int64_t now = (int64_t)monotonic_ns(), *times = PyArray_DATA(sent);
     for (Py_ssize_t g = 0; g < self->groups && g < PyArray_SIZE(sent); g++) times[g] = now;
     Py_DECREF(Caller_post_all(self, NULL));
-    if (journal && journal->note(notes) < 0) return NULL;
     Py_ssize_t ready;
     Py_BEGIN_ALLOW_THREADS
     ready = wait_ready(self, self->groups, timeout_ns);
@@ -294,29 +299,33 @@ static int are_idle(Caller *self, PyObject *groups) {
     return 1;
 }
 
-/* send_some(actions, rows, slots, groups, note, sent_ns) -> whether it was sent: a batch goes back to whole groups, with
- * actions that are plainly rows; ``note`` (or None) is told the slots before anything is asked. */
+static int are_rows_there(const int64_t *slots, Py_ssize_t count, Py_ssize_t rows) {
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (slots[i] < 0 || slots[i] >= rows) return 0;
+    return 1;
+}
+
+/* send_some(actions, rows, slots, groups, note, sent_ns) -> whether it was sent: a batch goes back to whole groups,
+ * with actions that are plain rows. ``note(slots)`` (or None) is called before anything is posted. */
 static PyObject *Caller_send_some(Caller *self, PyObject *const *args, Py_ssize_t nargs) {
-    if (nargs != 6 || !PyArray_Check(args[1]) || !PyArray_Check(args[2]) || !PyList_Check(args[3]) || !PyArray_Check(args[5])) {
+    if (nargs != 6 || !PyArray_Check(args[1]) || !PyArray_Check(args[2]) || !PyList_Check(args[3]) ||
+        !PyArray_Check(args[5])) {
         PyErr_SetString(PyExc_TypeError, "send_some(actions, rows, slots, groups, note, sent_ns)");
         return NULL;
     }
     PyArrayObject *rows = (PyArrayObject *)args[1], *slots = (PyArrayObject *)args[2], *sent = (PyArrayObject *)args[5];
     Py_ssize_t count = PyArray_SIZE(slots), there = PyArray_NDIM(rows) ? PyArray_DIM(rows, 0) : 0;
-    if (PyArray_TYPE(slots) != NPY_INT64 || !PyArray_IS_C_CONTIGUOUS(slots) || !are_rows_of(args[0], rows, count)) Py_RETURN_FALSE;
+    if (PyArray_TYPE(slots) != NPY_INT64 || !PyArray_IS_C_CONTIGUOUS(slots) || !are_rows_of(args[0], rows, count))
+        Py_RETURN_FALSE;
     int idle = are_idle(self, args[3]);
     if (idle <= 0) return idle < 0 ? NULL : Py_NewRef(Py_False);
     const int64_t *which = PyArray_DATA(slots);
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (which[i] < 0 || which[i] >= there) Py_RETURN_FALSE;
+    if (!are_rows_there(which, count, there)) Py_RETURN_FALSE;
     size_t bytes = (size_t)PyArray_NBYTES(rows) / (size_t)(there ? there : 1);
     const char *from = PyArray_BYTES((PyArrayObject *)args[0]);
-    for (Py_ssize_t i = 0; i < count; i++, from += bytes) copy_bytes(PyArray_BYTES(rows) + (size_t)which[i] * bytes, from, bytes);
-    if (args[4] != Py_None) {
-        PyObject *done = PyObject_CallOneArg(args[4], args[2]);
-        if (!done) return NULL;
-        Py_DECREF(done);
-    }
+    for (Py_ssize_t i = 0; i < count; i++, from += bytes)
+        copy_bytes(PyArray_BYTES(rows) + (size_t)which[i] * bytes, from, bytes);
+    if (note_first(args[4], args + 2, 1) < 0) return NULL;
     int64_t now = (int64_t)monotonic_ns(), *times = PyArray_DATA(sent);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[3]); i++) {
         Py_ssize_t g = PyLong_AsSsize_t(PyList_GET_ITEM(args[3], i));
@@ -358,16 +367,6 @@ static PyObject *Caller_is_open(Caller *self, PyObject *arg) {
     return PyBool_FromLong(LOAD(words + GROUP_DONE) != words[GROUP_SENT]);
 }
 
-static PyObject *Caller_ring(Caller *self, PyObject *arg) {
-    Py_ssize_t w = PyLong_AsSsize_t(arg);
-    if (w < 0 || w >= self->workers) {
-        if (!PyErr_Occurred()) PyErr_Format(PyExc_IndexError, "worker %zd of %zd", w, self->workers);
-        return NULL;
-    }
-    ring(((int32_t *)self->bells.buf)[w]);
-    Py_RETURN_NONE;
-}
-
 static PyObject *Caller_get_inflight(Caller *self, void *closure) { return PyLong_FromSsize_t(self->inflight_count); }
 static PyObject *Caller_get_extra(Caller *self, void *closure) { return PyLong_FromLong(self->extra_fd); }
 static int Caller_set_extra(Caller *self, PyObject *value, void *closure) {
@@ -385,12 +384,11 @@ static PyMethodDef Caller_methods[] = {
     {"wait", (PyCFunction)(void *)Caller_wait, METH_FASTCALL, "Wait for ready groups; returns how many are."},
     {"collect_all", (PyCFunction)Caller_collect_all, METH_NOARGS, "Hand out every group; returns attention bits."},
     {"exchange_all", (PyCFunction)(void *)Caller_exchange_all, METH_FASTCALL, "Send, wait and collect everything."},
-    {"collect", (PyCFunction)(void *)Caller_collect, METH_FASTCALL, "Hand out ready groups, looking round from start."},
+    {"collect", (PyCFunction)(void *)Caller_collect, METH_FASTCALL, "Hand out ready groups, searched from start."},
     {"send_some", (PyCFunction)(void *)Caller_send_some, METH_FASTCALL, "Send a batch back to its groups."},
     {"recv_some", (PyCFunction)(void *)Caller_recv_some, METH_FASTCALL, "Wait for ready groups and hand them out."},
     {"is_inflight", (PyCFunction)Caller_is_inflight, METH_O, "Whether a group was asked and not handed out."},
     {"is_open", (PyCFunction)Caller_is_open, METH_O, "Whether a group still waits for its worker."},
-    {"ring", (PyCFunction)Caller_ring, METH_O, "Wake one worker whether or not it says it sleeps."},
     {NULL, NULL, 0, NULL}};
 
 static PyGetSetDef Caller_getset[] = {

@@ -1,23 +1,25 @@
-"""Requests and answers by sequence number, in pure Python: the parent's ``PyCaller`` and the worker's ``Answerer``.
+"""Requests and answers by sequence number: the typed ``Caller`` of the parent and the worker's ``Answerer``.
 
-``_exchange.Caller`` does what ``PyCaller`` does, faster; the same tests run over both. A request is one bump of a
-group's ``sent`` word, its answer is ``done`` catching up with it. A late answer can therefore never be taken
-for the answer to a newer request: the numbers differ.
+``Caller`` is the runtime's central seam. It has two implementations, chosen once by ``make_caller``: the native
+``_exchange.Caller`` and ``PyCaller`` in pure Python; the same tests run over both. A request is one increment of a
+group's ``sent`` word, its answer is ``done`` catching up with it. A late answer can therefore never be taken for the
+answer to a newer request: the numbers differ.
 
-Without the native module the publishing stores are plain stores of the interpreter. On x86 stores stay in their order,
-but a store may still be on its way when a later load is done: "I sleep" and "I asked" can miss each other. So nobody in
-pure Python sleeps without a limit. On other processors the native module is the one to use.
+Without the native module the publishing stores are plain stores of the interpreter. On x86 stores stay in order, but a
+store may still be on its way when a later load is done, so "I sleep" and "I asked" can miss each other. That is why no
+process in pure Python sleeps without a limit. On other processors the native module is the one to use.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from ninelives.native import native_module
 from ninelives.transport.bell import Bell
 from ninelives.transport.control import (
     FROM_ASLEEP,
@@ -47,14 +49,124 @@ PY_ROUNDS = 40
 """Rounds of the pure-Python loops, where one look already costs as much as a native round."""
 
 WAITS_PER_YIELD = 8
-"""After so many waits in a row that found their answers ready, the parent yields anyway; ``_exchange.c`` says why."""
+"""After this many waits in a row that found their answers ready, the parent yields anyway; ``_exchange.c`` says why."""
 
 PY_NAP_S = 0.1
 """Longest sleep of a pure-Python worker: its stores are not fenced, so a ring can, very rarely, be missed."""
 
+ALREADY_SENT, NOT_SENT = -1, -2
+"""Results of ``exchange_all`` that leave the rest to ``wait`` and ``collect``, or everything to ``post`` and these."""
+
+Numbers = npt.NDArray[np.int64]
+Numbers32 = npt.NDArray[np.int32]
+
+
+class Caller(Protocol):
+    """The parent's side of the exchange: post requests to groups, wait until enough of them are answered.
+
+    ``exchange_all``, ``send_some`` and ``recv_some`` do the common case of several calls in one. An implementation may
+    decline any of them (``NOT_SENT``, False, None), and nothing has happened then.
+
+    Attributes:
+        extra_fd: a descriptor that also ends a wait.
+    """
+
+    extra_fd: int
+
+    @property
+    def inflight_count(self) -> int:
+        """How many groups are asked and not handed out."""
+        ...
+
+    def post_all(self) -> None:
+        """Ask every group and ring sleeping workers."""
+        ...
+
+    def post(self, groups: Sequence[int]) -> None:
+        """Ask these groups and ring their workers if asleep."""
+        ...
+
+    def answer(self, group: int) -> None:
+        """Mark a group as answered by the parent itself: nothing was asked, so it is ready at once."""
+        ...
+
+    def settle(self, group: int) -> None:
+        """Close the open request of a group whose worker is dead and reaped."""
+        ...
+
+    def is_open(self, group: int) -> bool:
+        """Whether a group still waits for its worker."""
+        ...
+
+    def is_inflight(self, group: int) -> bool:
+        """Whether a group was asked and not handed out."""
+        ...
+
+    def wait(self, need: int, timeout_ns: int) -> int:
+        """Wait for ``need`` ready groups and return how many are ready; fewer after a timeout or on ``extra_fd``."""
+        ...
+
+    def collect_all(self) -> int:
+        """Hand out every group; returns their attention bits together."""
+        ...
+
+    def collect(self, need: int, start: int) -> tuple[list[int], int]:
+        """Hand out up to ``need`` ready groups, searched from ``start``, with their attention bits."""
+        ...
+
+    def exchange_all(
+        self,
+        actions: Any,
+        rows: npt.NDArray[Any],
+        note: Callable[[], None] | None,
+        sent_ns: Numbers,
+        timeout_ns: int,
+        until_ns: int,
+    ) -> int:
+        """Write actions, ``note()``, ask every group, wait and hand out; returns attention bits, or one of the above.
+
+        ``rows`` are the action rows of the slab, ``until_ns`` is when the workers are next to be looked after.
+        """
+        ...
+
+    def send_some(
+        self,
+        actions: Any,
+        rows: npt.NDArray[Any],
+        slots: Numbers,
+        groups: list[int],
+        note: Callable[[Numbers], None] | None,
+        sent_ns: Numbers,
+    ) -> bool:
+        """Write the actions of these slots, ``note(slots)``, and ask their groups; returns whether that was done."""
+        ...
+
+    def recv_some(self, need: int, start: int, timeout_ns: int, until_ns: int) -> tuple[list[int], int] | None:
+        """Wait for ``need`` groups and hand them out as ``collect`` does; None if they are not there in time."""
+        ...
+
+
+def make_caller(
+    control: Control, bells: Sequence[Bell], line_of: Numbers32, parent_bell: Bell, extra_fd: int
+) -> Caller:
+    """The native caller where it is built and allowed, else the Python one. ``line_of``: the process of each group."""
+    native = native_module("ninelives.transport._exchange")
+    kind: Any = PyCaller if native is None else native.Caller
+    caller: Caller = kind(
+        parent=control.parent,
+        from_worker=control.from_worker,
+        group=control.group,
+        bells=np.array([bell.ring_fd for bell in bells], np.int32),
+        worker_of=line_of,
+        own_fd=parent_bell.wait_fd,
+        extra_fd=extra_fd,
+        rounds=PARENT_ROUNDS,
+    )
+    return caller
+
 
 class PyCaller:
-    """The parent's side: post requests to groups, wait until enough of them are answered."""
+    """``Caller`` in pure Python; declines what only native code does faster."""
 
     def __init__(
         self,
@@ -115,12 +227,8 @@ class PyCaller:
         """Whether a group was asked and not handed out."""
         return group in self._inflight
 
-    def ring(self, worker: int) -> None:
-        """Wake one worker whether or not it says it sleeps."""
-        self._bells[worker].ring()
-
     def wait(self, need: int, timeout_ns: int) -> int:
-        """Wait for ``need`` ready groups; returns how many are, perhaps fewer: look at the world, then wait again."""
+        """Wait for ``need`` ready groups; returns how many are. Fewer: look after the workers, then wait again."""
         self._greedy += 1
         if self._greedy > WAITS_PER_YIELD:
             self._give_way()
@@ -150,7 +258,7 @@ class PyCaller:
         return attention
 
     def collect(self, need: int, start: int) -> tuple[list[int], int]:
-        """Hand out up to ``need`` ready groups, looking round from ``start``, with their attention bits."""
+        """Hand out up to ``need`` ready groups, searched from ``start``, with their attention bits."""
         total, attention = len(self._worker_of), 0
         out: list[int] = []
         for q in range(total):
@@ -160,6 +268,17 @@ class PyCaller:
                 attention |= self._group[g * WORDS + GROUP_ATTENTION]
         self._inflight.difference_update(out)
         return out, attention
+
+    def exchange_all(self, *args: Any) -> int:
+        """Declined: ``post_all``, ``wait`` and ``collect_all`` do it."""
+        return NOT_SENT
+
+    def send_some(self, *args: Any) -> bool:
+        """Declined: ``post`` does it."""
+        return False
+
+    def recv_some(self, need: int, start: int, timeout_ns: int, until_ns: int) -> None:
+        """Declined: ``wait`` and ``collect`` do it."""
 
     def _count(self) -> int:
         return sum(not self.is_open(g) for g in self._inflight)

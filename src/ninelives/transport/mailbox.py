@@ -1,9 +1,9 @@
 """The slow path: anything that is not a number in a fixed place. Infos, options, calls, spaces, tracebacks.
 
-One sparse memory file with a private window per slot and direction. A letter is written at the start of its window and
+One sparse memory file with a private window per slot and direction. A message is written at the start of its window and
 its length goes into a control word that is published with the request or the answer, so there is one writer and one
-reader at any time, nobody ever blocks on a full pipe, and the letters of a dead worker can still be read. Windows are
-4 GiB of address, not of memory: only pages that were written exist.
+reader at any time, no process ever blocks on a full pipe, and the messages of a dead worker can still be read.
+Windows are 4 GiB of address, not of memory: only pages that were written exist.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 from ninelives.errors import TransportError
 
 WINDOW_BYTES = 1 << 32
-"""Address space of one letter. A larger letter is refused, not truncated."""
+"""Address space of one message. A larger message is refused, not truncated."""
 
 TO_WORKER, TO_PARENT, ORDER, STATE = 0, 1, 2, 3
-"""Directions: a request's letter, an answer's, an order to restore (to the worker), a snapshot (to the parent)."""
+"""Directions: with a request, with an answer, an order to restore (to the worker), a snapshot (to the parent)."""
 
 DIRECTIONS = 4
 
 
 class Mailbox:
-    """Letters by window number. Slots come first; ``worker_window`` gives each worker one of its own."""
+    """Messages by window number. Slots come first; ``worker_window`` gives each worker one of its own."""
 
     def __init__(self, fd: int, slots: int) -> None:
         self.fd = fd
         self.slots = slots
 
     def worker_window(self, worker: int) -> int:
-        """The window in which a worker's own letters lie (specification, hello, last words)."""
+        """The window in which a worker's own messages lie (specification, hello, error report)."""
         return self.slots + worker
 
     def put(self, window: int, direction: int, value: Any) -> int:
         """Write one object; returns its length in bytes."""
         return self.put_bytes(window, direction, cloudpickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
 
-    def put_bytes(self, window: int, direction: int, letter: bytes) -> int:
+    def put_bytes(self, window: int, direction: int, message: bytes) -> int:
         """Write raw bytes; returns their number."""
-        if len(letter) > WINDOW_BYTES:
-            raise TransportError(f"a letter of {len(letter)} bytes is larger than the mailbox window of 4 GiB")
-        at, rest = (DIRECTIONS * window + direction) * WINDOW_BYTES, memoryview(letter)
+        if len(message) > WINDOW_BYTES:
+            raise TransportError(f"a message of {len(message)} bytes is larger than the mailbox window of 4 GiB")
+        at, rest = (DIRECTIONS * window + direction) * WINDOW_BYTES, memoryview(message)
         while rest:
             written = os.pwrite(self.fd, rest, at)
             at, rest = at + written, rest[written:]
-        return len(letter)
+        return len(message)
 
     def get(self, window: int, direction: int, nbytes: int) -> Any:
         """Read back the object of ``nbytes`` bytes. Only our own processes can write here."""

@@ -1,7 +1,7 @@
-"""Everything the processes of one pool share: three memory files and a bell each. Made before any of them starts.
+"""Everything the processes of one pool share: three memory files, and a bell for each process.
 
-The control segment and the mailbox need only counts; the data slab gets its size when the first worker has told its
-spaces (the file exists from the start, so that every worker has its descriptor).
+Made before any of them starts. The control segment and the mailbox need only counts; the data slab gets its size when
+the first worker has reported its spaces (the file exists from the start, so that every worker has its descriptor).
 """
 
 from __future__ import annotations
@@ -11,21 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from ninelives.native import native_module
 from ninelives.spec.layout import Layout
 from ninelives.transport.bell import Bell
 from ninelives.transport.control import Control, control_layout
-from ninelives.transport.exchange import PARENT_ROUNDS, PyCaller
+from ninelives.transport.exchange import Caller, make_caller
 from ninelives.transport.mailbox import Mailbox
 from ninelives.transport.segment import Segment, memory_file
 
 
-class Wiring:
-    """Segments, mailbox and bells of one pool."""
+class SharedMemory:
+    """Segments, mailbox and bells of one pool.
+
+    A *line* is the place of one process, worker or spare, in the control segment.
+    """
 
     def __init__(self, workers: int, slots: int, spares: int = 0) -> None:
         self.workers, self.slots, self.spares = workers, slots, spares
-        # Environments of spares have slot numbers of their own, beyond the pool's, until they step in.
+        # Environments of spares have slot numbers of their own, beyond the pool's, until the spare replaces a worker.
         self.slots_per_spare = slots if spares else 0
         self._lines, self._rows = workers + spares, slots + spares * self.slots_per_spare
         self._control_segment = Segment.sized(memory_file("control"), control_layout(self._lines, self._rows).nbytes)
@@ -53,8 +55,8 @@ class Wiring:
         bell = self.bells[worker]
         return sorted({*self._common_fds, bell.wait_fd, bell.ring_fd})
 
-    def seat(self, worker: int, generation: int, scratch: str, letter_bytes: int) -> dict[str, Any]:
-        """What a worker needs to find its place, as JSON can carry it."""
+    def place_of(self, worker: int, generation: int, scratch: str, message_bytes: int) -> dict[str, Any]:
+        """The ``WorkerPlace`` of a process, as JSON can carry it."""
         bell = self.bells[worker]
         return {
             "worker": worker,
@@ -67,7 +69,7 @@ class Wiring:
             "bell": [bell.wait_fd, bell.ring_fd],
             "parent_bell": [self.parent_bell.ring_fd, self.parent_bell.ring_fd],
             "scratch": scratch,
-            "letter_bytes": letter_bytes,
+            "message_bytes": message_bytes,
         }
 
     def size_slab(self, layout: Layout) -> Any:
@@ -75,24 +77,13 @@ class Wiring:
         self._slab = Segment.sized(self.slab_fd, layout.nbytes)
         return layout.views(self._slab.buffer)
 
-    def caller(self, worker_of: list[int], extra_fd: int) -> Any:
-        """The parent's side of the exchange: the native one where it is built."""
-        native = native_module("ninelives.transport._exchange")
-        make = native.Caller if native is not None else PyCaller
+    def caller(self, worker_of: list[int], extra_fd: int) -> Caller:
+        """The parent's side of the exchange, for groups that are served by these workers."""
         self._worker_of = np.array(worker_of, np.int32)
         self._line_of = self._worker_of.copy()
-        return make(
-            parent=self.control.parent,
-            from_worker=self.control.from_worker,
-            group=self.control.group,
-            bells=np.array([bell.ring_fd for bell in self.bells], np.int32),
-            worker_of=self._line_of,
-            own_fd=self.parent_bell.wait_fd,
-            extra_fd=extra_fd,
-            rounds=PARENT_ROUNDS,
-        )
+        return make_caller(self.control, self.bells, self._line_of, self.parent_bell, extra_fd)
 
-    def take_line(self, worker: int, line: int) -> None:
+    def move_to_line(self, worker: int, line: int) -> None:
         """The worker's groups are served by the process on another line from now on."""
         self._line_of[self._worker_of == worker] = line
 

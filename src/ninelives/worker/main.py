@@ -22,12 +22,12 @@ from ninelives.native import native_module
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.context import SlotContext
 from ninelives.spec.data import DataSpec
-from ninelives.spec.handshake import Hello, Seat, WorkerSpec
+from ninelives.spec.handshake import Hello, WorkerPlace, WorkerSpec
 from ninelives.spec.phase import Phase, Stage
 from ninelives.spec.plan import Probe
 from ninelives.supervise.child import DUMP_SIGNAL
 from ninelives.transport.bell import Bell
-from ninelives.transport.control import TO_CORE, TO_GO, TO_LETTER, TO_STOP, Control, control_layout
+from ninelives.transport.control import TO_CORE, TO_GO, TO_MESSAGE, TO_STOP, Control, control_layout
 from ninelives.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
 from ninelives.transport.segment import Segment
 from ninelives.worker import probe
@@ -42,7 +42,7 @@ EXIT_FAILED = 3
 
 def run(args: Mapping[str, Any], payload: Any) -> int:
     """Live; returns the exit code. ``payload`` is the environment's specification if it came by fork."""
-    seat = Seat(**args, payload=payload)
+    seat = WorkerPlace(**args, payload=payload)
     _leave_native_stack()
     control_segment = Segment(seat.control_fd, control_layout(seat.workers, seat.slots).nbytes)
     control_segment.keep_from_children()
@@ -69,7 +69,7 @@ def _leave_native_stack() -> None:
 class Worker:
     """The process's own state: its slots, its line of control words, its letters."""
 
-    def __init__(self, seat: Seat, control: Control) -> None:
+    def __init__(self, seat: WorkerPlace, control: Control) -> None:
         self._seat, self._control = seat, control
         self._mail = Mailbox(seat.mail_fd, seat.slots)
         self._stamp = Stamp(control, seat.worker, seat.generation)
@@ -83,7 +83,7 @@ class Worker:
         random.seed()
         np.random.seed()
         window = self._mail.worker_window(self._seat.worker)
-        spec: WorkerSpec = self._mail.get(window, TO_WORKER, self._seat.letter_bytes)
+        spec: WorkerSpec = self._mail.get(window, TO_WORKER, self._seat.message_bytes)
         env = pickle.loads(spec.env) if isinstance(spec.env, bytes) else self._seat.payload
         self._make = env.load()
         self._spec = spec
@@ -221,10 +221,10 @@ class Worker:
             if line[TO_STOP]:
                 raise SystemExit(0)
             self._bell.wait(1.0)
-        if not line[TO_LETTER]:
+        if not line[TO_MESSAGE]:
             return {}
         window = self._mail.worker_window(self._seat.worker)
-        groups: Mapping[int, tuple[int, ...]] = self._mail.get(window, TO_WORKER, int(line[TO_LETTER]))
+        groups: Mapping[int, tuple[int, ...]] = self._mail.get(window, TO_WORKER, int(line[TO_MESSAGE]))
         return groups
 
     def _tell(self, stage: Stage, letter: Any = None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from ninelives.spec.phase import Phase, Stage
-from ninelives.transport.control import FROM_GENERATION, FROM_LETTER, FROM_PHASE, FROM_SLOT, FROM_STAGE, Control
+from ninelives.transport.control import FROM_GENERATION, FROM_MESSAGE, FROM_PHASE, FROM_SLOT, FROM_STAGE, Control
 
 
 class Stamp:
@@ -37,5 +37,5 @@ class Stamp:
     def reach(self, stage: Stage, letter_bytes: int | None = None) -> None:
         """Say how far the start has come; a letter was written before, and an older one stays readable."""
         if letter_bytes is not None:
-            self._line[FROM_LETTER] = letter_bytes
+            self._line[FROM_MESSAGE] = letter_bytes
         self._line[FROM_STAGE] = int(stage)

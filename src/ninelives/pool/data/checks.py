@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ninelives.errors import ConfigError, UsageError
-
-Slots = npt.NDArray[np.int64]
+from ninelives.spec.plan import Slots
 
 SEED_LIMIT = 2**63
 """Seeds travel as signed 64-bit words."""

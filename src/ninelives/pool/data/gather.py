@@ -1,7 +1,7 @@
 """Rows of the slab to a ``Batch``: copies or views, infos merged, masked rows made harmless.
 
-Reads what workers have published and nothing else. The common batch (every slot, nothing to say) costs a handful of
-array copies; everything rarer is behind one test of the attention bits.
+Reads what workers have published and nothing else. The common batch (every slot, no messages) costs a handful of array
+copies; everything rarer is behind one test of the attention bits.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ninelives.spec.arrays import DictNode, Leaf, Node, assemble, leaves
 from ninelives.spec.data import DataSpec
 from ninelives.spec.infos import add_info
 from ninelives.spec.phase import Attention
+from ninelives.spec.plan import Plan, Slots
 from ninelives.transport.control import Control
 from ninelives.transport.mailbox import TO_PARENT, Mailbox
 
-Slots = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-Letters = Mapping[int, Mapping[str, Any]]
+Messages = Mapping[int, Mapping[str, Any]]
 EVERYBODY = slice(None)
 
 
@@ -53,12 +53,8 @@ class Gatherer:
         keys = _keys_of(data.observation)
         self._is_nested = self._plain is None and keys is None
         self._keys = None if self._plain is not None else keys or tuple(leaf.name for leaf in found)
-        native = native_module("ninelives.pool._native") if copy and len(parts) == len(found) else None
-        self._native: Any = native
+        self._native: Any = native_module("ninelives.pool.data._batch") if copy and len(parts) == len(found) else None
         self._common = (*parts, control.reward, control.terminated, control.truncated, self._all_valid)
-        # What a common batch is made of, for native code; None where more has to be done to it.
-        is_simple = native is not None and not self._is_nested
-        self.recipe = (Batch, self._common, self._keys, NO_EPISODES) if is_simple else None
         self._records = (control.episode_return, control.episode_length, control.episode_time_s)
 
     def everybody(self, attention: int) -> Batch:
@@ -67,12 +63,12 @@ class Gatherer:
         if self._native is not None and not attention & Attention.MAIL:
             return self._common_batch(slots, False, attention)
         control, valid = self._control, self._all_valid.copy()
-        letters = self._letters(slots, None) if attention & Attention.MAIL else {}
-        obs = self._observe(EVERYBODY, slots, letters)
+        messages = self._messages(slots, None) if attention & Attention.MAIL else {}
+        obs = self._observe(EVERYBODY, slots, messages)
         reward, terminated, truncated = control.reward, control.terminated, control.truncated
         if self._copy:
             reward, terminated, truncated = reward.copy(), terminated.copy(), truncated.copy()
-        infos = self._infos(slots, letters, {}, valid) if attention & Attention.MAIL else {}
+        infos = self._infos(slots, messages, {}, valid) if attention & Attention.MAIL else {}
         episodes = self._episodes(slots, terminated | truncated) if attention & Attention.ENDED else NO_EPISODES
         return Batch(obs, reward, terminated, truncated, valid, slots, infos, episodes)
 
@@ -81,10 +77,10 @@ class Gatherer:
         if self._native is not None and not attention & Attention.MAIL:
             return self._common_batch(slots, True, attention)
         control, valid = self._control, np.ones(len(slots), np.bool_)
-        letters = self._letters(slots, None) if attention & Attention.MAIL else {}
-        obs = self._observe(slots, slots, letters)
+        messages = self._messages(slots, None) if attention & Attention.MAIL else {}
+        obs = self._observe(slots, slots, messages)
         reward, terminated, truncated = control.reward[slots], control.terminated[slots], control.truncated[slots]
-        infos = self._infos(slots, letters, {}, valid) if attention & Attention.MAIL else {}
+        infos = self._infos(slots, messages, {}, valid) if attention & Attention.MAIL else {}
         episodes = self._episodes(slots, terminated | truncated) if attention & Attention.ENDED else NO_EPISODES
         return Batch(obs, reward, terminated, truncated, valid, slots, infos, episodes)
 
@@ -104,33 +100,40 @@ class Gatherer:
         them now.
         """
         control, valid = self._control, ~masked
-        letters = self._letters(slots, silent) if attention & Attention.MAIL else {}
-        obs = self._observe(slots, slots, letters)
+        messages = self._messages(slots, silent) if attention & Attention.MAIL else {}
+        obs = self._observe(slots, slots, messages)
         reward, terminated, truncated = control.reward[slots], control.terminated[slots], control.truncated[slots]
         reward[masked], terminated[masked] = 0.0, False
         truncated[masked] = [slot in faults for slot in slots[masked].tolist()]
-        infos = self._infos(slots, letters, faults, ~silent) if faults or attention & Attention.MAIL else {}
+        infos = self._infos(slots, messages, faults, ~silent) if faults or attention & Attention.MAIL else {}
         ended = valid & (terminated | truncated)
         episodes = self._episodes(slots, ended) if attention & Attention.ENDED else NO_EPISODES
         return Batch(obs, reward, terminated, truncated, valid, slots, infos, episodes)
 
+    def slots_of(self, groups: list[int], plan: Plan) -> Slots:
+        """The slots of some groups, end to end."""
+        if self._native is not None and plan.even_groups is not None:
+            slots: Slots = self._native.slots_of(groups, plan.even_groups)
+            return slots
+        return np.concatenate([plan.group_rows[g] for g in groups])
+
     def blank(self, slot: int) -> None:
-        """A row that was torn by a death holds no observation; make it zeros rather than half of one."""
+        """A worker died while it wrote this row: make it zeros rather than half of an observation."""
         for leaf in leaves(self._data.observation):
             if leaf.dtype is not None:
                 self._arrays[f"obs:{leaf.name}"][slot] = 0
         self._control.torn[slot] = 0
 
     def objects_of(self, slot: int) -> Mapping[str, Any]:
-        """The parts of a slot's newest observation that are no arrays."""
+        """The parts of a slot's newest observation that are not arrays."""
         return self._kept_objects.get(slot, {})
 
     def keep_objects(self, slot: int, objects: Mapping[str, Any]) -> None:
-        """A slot was put into a state with these."""
+        """A slot was put into a state with these objects."""
         self._kept_objects[slot] = objects
 
-    def _letters(self, slots: Slots, silent: Mask | None) -> Letters:
-        """Letters by row. Silent rows have none: what lies there is an older one, or a fault's."""
+    def _messages(self, slots: Slots, silent: Mask | None) -> Messages:
+        """Messages by row. Silent rows have none: what is there is an older one, or a fault's."""
         nbytes = self._control.mail_bytes[slots]
         if silent is not None:
             nbytes[silent] = 0
@@ -138,13 +141,13 @@ class Gatherer:
             row: self._mail.get(int(slots[row]), TO_PARENT, int(nbytes[row])) for row in np.flatnonzero(nbytes).tolist()
         }
 
-    def _observe(self, index: Slots | slice, slots: Slots, letters: Letters) -> Any:
+    def _observe(self, index: Slots | slice, slots: Slots, messages: Messages) -> Any:
         copy = self._copy and index is EVERYBODY  # an index array copies anyway
         if self._plain is not None:
             return self._plain.copy() if copy else self._plain[index]
-        for row, letter in letters.items():
-            if letter["objects"]:
-                self._kept_objects[int(slots[row])] = letter["objects"]
+        for row, message in messages.items():
+            if message["objects"]:
+                self._kept_objects[int(slots[row])] = message["objects"]
 
         def batch_of(leaf: Leaf) -> Any:
             if leaf.dtype is None:
@@ -154,14 +157,14 @@ class Gatherer:
 
         return assemble(self._data.observation, batch_of)
 
-    def _infos(self, slots: Slots, letters: Letters, faults: Mapping[int, Fault], spoke: Mask) -> dict[str, Any]:
+    def _infos(self, slots: Slots, messages: Messages, faults: Mapping[int, Fault], spoke: Mask) -> dict[str, Any]:
         infos: dict[str, Any] = {}
         size = len(slots)
-        for row, letter in letters.items():
-            if "final_info" in letter:
-                final = {"final_obs": self._final(int(slots[row]), letter), "final_info": letter["final_info"]}
+        for row, message in messages.items():
+            if "final_info" in message:
+                final = {"final_obs": self._final(int(slots[row]), message), "final_info": message["final_info"]}
                 add_info(infos, final, row, size)
-            add_info(infos, letter["info"], row, size)
+            add_info(infos, message["info"], row, size)
         for key in self._data.infos:
             has = self._arrays[f"has:{key}"][slots] & spoke
             if has.any():
@@ -173,12 +176,12 @@ class Gatherer:
                 add_info(infos, {"fault": faults[slot]}, row, size)
         return infos
 
-    def _final(self, slot: int, letter: Mapping[str, Any]) -> Any:
+    def _final(self, slot: int, message: Mapping[str, Any]) -> Any:
         """The true last observation of an episode that was reset in the same step."""
 
         def value_of(leaf: Leaf) -> Any:
             if leaf.dtype is None:
-                return letter["final_objects"][leaf.name]
+                return message["final_objects"][leaf.name]
             value = self._arrays[f"final:{leaf.name}"][slot]
             return value.copy() if isinstance(value, np.ndarray) else value
 

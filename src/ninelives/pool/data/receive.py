@@ -1,65 +1,47 @@
-"""Receives answers and hands out batches: the fast way while nothing is wrong, the careful way otherwise.
+"""Receives answers and hands out batches: the fast path while nothing is wrong, the careful path otherwise.
 
-A dead or late worker is noticed in the slow branch of the same wait that waits for answers; no thread watches.
+A dead or late worker is noticed in the slow branch of the same wait that waits for answers; there is no watcher thread.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import numpy as np
 
-from ninelives.clock import Clock, SystemClock
 from ninelives.errors import UsageError
-from ninelives.native import native_module
 from ninelives.pool.batch import Batch
-from ninelives.pool.data.checks import Slots
 from ninelives.pool.data.gather import Gatherer
-from ninelives.pool.data.requests import Asker
-from ninelives.pool.recovery.coordinator import TICK_NS, Minder
+from ninelives.pool.data.requests import Requests
+from ninelives.pool.recovery.coordinator import TICK_NS, Coordinator
 from ninelives.pool.recovery.journal import Journal
+from ninelives.pool.runtime import Runtime
 from ninelives.spec.phase import Attention, Op
-from ninelives.spec.plan import Plan
-from ninelives.transport.control import Control
-from ninelives.transport.mailbox import STATE, Mailbox
+from ninelives.spec.plan import Slots
+from ninelives.transport.mailbox import STATE
 
 ORDINARY = Attention.MAIL | Attention.ENDED
-"""What the fast way can deal with."""
+"""What the fast path can deal with."""
 
 
 class Receiver:
-    """Waits for groups, and turns their answers into batches."""
+    """Waits for groups, and turns their answers into batches.
+
+    Attributes:
+        last_slots: slots of the newest first-ready batch.
+        last_groups: their groups.
+    """
 
     def __init__(
-        self,
-        plan: Plan,
-        caller: Any,
-        minder: Minder,
-        asker: Asker,
-        gather: Gatherer,
-        control: Control,
-        mail: Mailbox,
-        journal: Journal,
-        clock: Clock,
+        self, runtime: Runtime, coordinator: Coordinator, requests: Requests, gatherer: Gatherer, journal: Journal
     ) -> None:
-        self._caller, self._minder, self._asker, self._gather = caller, minder, asker, gather
-        self._control, self._mail, self._journal, self._clock = control, mail, journal, clock
-        self._desk = minder.desk
-        self._plan, self._all_groups = plan, len(plan.group_slots)
+        self._plan, self._caller, self._clock = runtime.plan, runtime.caller, runtime.clock
+        self._control, self._mail = runtime.control, runtime.mail
+        self._coordinator, self._requests, self._gatherer, self._journal = coordinator, requests, gatherer, journal
+        self._status = coordinator.status
+        self._all_groups = len(self._plan.group_slots)
         self._batch_groups = self._all_groups
-        if not plan.is_synchronous:
-            self._batch_groups = plan.batch_size // len(plan.group_slots[0])
-        # Groups of one size, the usual case: their slots are found natively.
-        is_even = len({len(slots) for slots in plan.group_slots}) == 1
-        self._native: Any = native_module("ninelives.pool._native") if is_even else None
-        self._even = np.stack(plan.group_rows) if is_even else None
-        # The native exchange reads the machine's own clock.
-        recv_some = getattr(caller, "recv_some", None) if isinstance(clock, SystemClock) else None
-        self._swift: Any = None
-        if self._native is not None and recv_some is not None:
-            self._swift = partial(self._native.recv_batch, recv_some, self._even, gather.recipe)
-        self._turn, self._mended, self._carried = 0, False, Attention.NONE
+        if not self._plan.is_synchronous:
+            self._batch_groups = self._plan.batch_size // len(self._plan.group_slots[0])
+        self._turn, self._asked_again, self._carried = 0, False, Attention.NONE
         self.last_slots = np.zeros(0, np.int64)
         self.last_groups: list[int] = []
 
@@ -69,102 +51,90 @@ class Receiver:
         if not need:
             raise UsageError("nothing is under way: call send() (or reset()) before recv()")
         batch: Batch | None = None
-        if need < self._all_groups and self._swift is not None and not self._mended and not self._minder.careful:
-            # Some groups in one native call; nothing comes of it if it is time to look after the workers.
-            found = self._swift(need, self._turn, TICK_NS, self._minder.next_tick)
+        if need < self._all_groups and not self._asked_again and not self._coordinator.careful:
+            found = self._caller.recv_some(need, self._turn, TICK_NS, self._coordinator.next_tick)
             if found is not None:
-                groups, slots, attention, batch = found
-                batch = self._some(groups, need, attention) if batch is None else self._passed_on(groups, slots, batch)
+                batch = self._some(*found)
         while batch is None:
             batch = self._recv_once(need)
         return batch
 
-    def _passed_on(self, groups: list[int], slots: Slots, batch: Batch) -> Batch:
-        """A batch with nothing to look at: remember whose it is."""
-        self._turn = (groups[-1] + 1) % self._all_groups
-        self.last_slots, self.last_groups = slots, groups
-        return batch
-
     def _recv_once(self, need: int) -> Batch | None:
-        """The rows of those who are ready; None if some slot was asked again."""
+        """The rows of groups that are ready; None if some slot was asked again."""
         self._await(need)
-        if need == self._all_groups and not self._desk.troubled and not self._mended:
+        if need == self._all_groups and not self._status.troubled and not self._asked_again:
             return self.everybody(self._caller.collect_all())
         groups, attention = self._caller.collect(need, self._turn)
-        return self._some(groups, need, attention | self._carried)
+        return self._some(groups, attention | self._carried)
 
     def everybody(self, attention: int) -> Batch | None:
         """Every group has answered: their batch, or None if some slot was asked again."""
-        slots = self._gather.all_slots
+        slots = self._gatherer.all_slots
         if attention & ~ORDINARY:
-            attention = self._looked_closer(slots, list(range(self._all_groups)), attention)
+            attention = self._look_closer(slots, list(range(self._all_groups)), attention)
             if attention < 0:
                 return None
-        if attention & ~ORDINARY or self._desk.troubled:
+        if attention & ~ORDINARY or self._status.troubled:
             return self.hand_out(slots, attention)
-        return self._gather.everybody(attention)
+        return self._gatherer.everybody(attention)
 
-    def _some(self, groups: list[int], need: int, attention: int) -> Batch | None:
+    def _some(self, groups: list[int], attention: int) -> Batch | None:
         self._turn = (groups[-1] + 1) % self._all_groups
-        if need == self._all_groups:
+        if len(groups) == self._all_groups:
             groups.sort()
-        slots = self._slots_of(groups) if self._native is None else self._native.slots_of(groups, self._even)
+        slots = self._gatherer.slots_of(groups, self._plan)
         self.last_slots, self.last_groups = slots, groups
         if attention & ~ORDINARY:
-            attention = self._looked_closer(slots, groups, attention)
+            attention = self._look_closer(slots, groups, attention)
             if attention < 0:
                 return None
-        if attention & ~ORDINARY or self._desk.troubled or self._mended:
+        if attention & ~ORDINARY or self._status.troubled or self._asked_again:
             return self.hand_out(slots, attention)
-        return self._gather.some(slots, attention)
+        return self._gatherer.some(slots, attention)
 
     def _await(self, need: int) -> None:
-        caller, minder = self._caller, self._minder
-        if minder.careful:
-            minder.attend()
+        caller, coordinator = self._caller, self._coordinator
+        if coordinator.careful:
+            coordinator.attend()
         while caller.wait(need, TICK_NS) < need:
-            minder.attend()
-        if minder.careful or self._clock.now_ns() >= minder.next_tick:
-            minder.attend()  # a worker that answers is up: learn of it before its rows are judged
+            coordinator.attend()
+        if coordinator.careful or self._clock.now_ns() >= coordinator.next_tick:
+            coordinator.attend()  # a worker that answers is up: learn of it before its rows are judged
 
-    def _looked_closer(self, slots: Slots, groups: list[int], attention: int) -> int:
-        """Snapshots are kept, faults are sorted out. Returns what else to look at; -1 if some slot was asked again.
+    def _look_closer(self, slots: Slots, groups: list[int], attention: int) -> int:
+        """Keep snapshots, deal with faults. Returns what else to look at; -1 if some slot was asked again.
 
-        Slots that failed and can be healed are asked again; the rest of the batch lies ready until they answer.
+        Slots that failed and can be healed are asked again; the rest of the batch stays ready until they answer.
         """
         if attention & Attention.STATE:
             self._keep_snapshots(slots)
             attention &= ~Attention.STATE
         if not attention & Attention.FAULT:
             return attention
-        again = self._minder.sort_out(slots)
+        again = self._coordinator.sort_out(slots)
         if not again:
             return attention
-        self._mended, self._carried = True, attention & ~Attention.FAULT
-        for group in set(groups) - set(self._asker.step_again(again)):
+        self._asked_again, self._carried = True, attention & ~Attention.FAULT
+        for group in set(groups) - set(self._requests.step_again(again)):
             self._caller.answer(group)
         return -1
 
     def hand_out(self, slots: Slots, attention: int) -> Batch:
         """The careful batch: slots that came back, masked rows, slots that are alive again."""
-        now = self._clock.now_ns()
-        self._mended, self._carried = False, Attention.NONE
-        self._minder.healer.hear(slots.tolist())
-        masked, silent = self._desk.masked(slots), self._desk.silent(slots)
-        faults = self._minder.take_faults(self._desk.faulty(slots))
+        now, status = self._clock.now_ns(), self._status
+        self._asked_again, self._carried = False, Attention.NONE
+        self._coordinator.healing.note_outcomes(slots.tolist())
+        masked, silent, faults = status.masked(slots), status.silent(slots), status.take_faults(slots)
         for slot in slots[masked].tolist():
             if self._control.torn[slot]:
-                self._gather.blank(slot)
-        up = (self._minder.is_up(worker) for worker in self._plan.worker_of[slots].tolist())
-        self._minder.came_back(self._desk.handed_out(slots, up), now)
+                self._gatherer.blank(slot)
+        up = (self._coordinator.is_up(worker) for worker in self._plan.worker_of[slots].tolist())
+        self._coordinator.came_back(status.handed_out(slots, up), now)
         self._control.op[slots] = Op.STEP
-        self._minder.raise_newest()
-        return self._gather.careful(slots, attention, masked, silent, faults)
+        self._coordinator.raise_newest()
+        return self._gatherer.careful(slots, attention, masked, silent, faults)
 
     def _keep_snapshots(self, slots: Slots) -> None:
         for slot in slots[self._control.state_bytes[slots] > 0].tolist():
             nbytes = int(self._control.state_bytes[slot])
             self._journal.keep_snapshot(slot, self._mail.get_bytes(slot, STATE, nbytes))
-
-    def _slots_of(self, groups: list[int]) -> Slots:
-        return np.concatenate([self._plan.group_rows[g] for g in groups])

@@ -1,7 +1,7 @@
-"""A whole pool's place in its run, to write to a file and to go on from in another process, exactly.
+"""A whole pool's place in its run: to write to a file, and to continue from exactly in another process.
 
-Holds for every slot its state, the seed its episodes are derived from and how far it has counted them. What cannot be
-brought back (a slot that was broken just then) begins a new episode, masked as after any fault. Writes no file.
+Holds for every slot its state, the seed its episodes are derived from and how many it has begun. A slot that cannot be
+brought back (it was broken just then) begins a new episode, masked as after any fault. Writes no file.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import TypeVar
 
 import numpy as np
 
-from ninelives.clock import Clock
 from ninelives.errors import CheckpointError, EnvRaisedError, WorkerError
-from ninelives.pool.data.checks import Slots
+from ninelives.pool.recovery.coordinator import Coordinator
 from ninelives.pool.recovery.journal import EpisodeSeeds, Journal
-from ninelives.pool.recovery.slot_status import Desk, Life
-from ninelives.pool.recovery.states import SlotState, StateDesk
+from ninelives.pool.recovery.slot_status import SlotLife
+from ninelives.pool.recovery.states import SlotState, States
+from ninelives.pool.runtime import Runtime
 from ninelives.spec.phase import Status
+from ninelives.spec.plan import Slots
 from ninelives.supervise.machine import NS
-from ninelives.transport.control import Control
 
 T = TypeVar("T")
 
@@ -55,75 +55,73 @@ class SlotRecord:
 
 @dataclass(frozen=True)
 class PoolState:
-    """Every slot's place. Can be pickled; go on from it with ``Pool.resume``."""
+    """Every slot's place. Can be pickled; continue from it with ``Pool.resume``."""
 
     slots: tuple[SlotRecord, ...]
     autoreset: str
     seed_episodes: bool
 
 
-@dataclass
-class Registrar:
-    """Writes down the places of all slots, and puts slots back into theirs."""
+class Checkpointer:
+    """Records the places of all slots, and puts slots back into theirs."""
 
-    control: Control
-    journal: Journal
-    states: StateDesk
-    desk: Desk
-    clock: Clock
+    def __init__(self, runtime: Runtime, coordinator: Coordinator, states: States, journal: Journal) -> None:
+        self._control, self._clock = runtime.control, runtime.clock
+        self._status, self._healing = coordinator.status, coordinator.healing
+        self._states, self._journal = states, journal
 
     def records(self) -> tuple[SlotRecord, ...]:
         """The places of all slots; nothing may be under way."""
-        states = _persistently(self._saved)
+        states = _with_retries(self._saved)
         return tuple(self._record(slot, state) for slot, state in enumerate(states))
 
     def resume(self, records: tuple[SlotRecord, ...]) -> None:
         """Put every slot of a pool that has not begun yet into its place."""
         for slot, record in enumerate(records):
-            self.journal.take_seeds(slot, record.seeds)
-            self.control.begun[slot] = record.begun
+            self._journal.take_seeds(slot, record.seeds)
+            self._control.begun[slot] = record.begun
         known = {slot: record.state for slot, record in enumerate(records) if record.state is not None}
         slots = np.array(sorted(known), np.int64)
-        self.states.check(list(known.values()), slots)
+        self._states.check(list(known.values()), slots)
         numbers = [records[slot].begun for slot in known]
-        lost = _persistently(lambda: self.states.put(list(known.values()), slots, numbers))
+        lost = _with_retries(lambda: self._states.put(list(known.values()), slots, numbers))
         for slot, record in enumerate(records):
             self._take_flags(slot, record)
         self._begin_anew([slot for slot in range(len(records)) if slot not in known or slot in lost])
 
     def _begin_anew(self, slots: list[int]) -> None:
         for slot in slots:
-            self.states.healer.renew(slot)
-            self.control.status[slot], self.control.ended[slot] = Status.OK, False
-        self.desk.renew(slots, valid=False)
+            self._healing.renew(slot)
+            self._control.status[slot], self._control.ended[slot] = Status.OK, False
+        self._status.renew(slots, valid=False)
 
     def _saved(self) -> list[SlotState | None]:
-        live: Slots = np.flatnonzero(self.desk.life == Life.LIVE)
-        saved = dict(zip(live.tolist(), self.states.save(live), strict=True))
-        return [saved.get(slot) for slot in range(len(self.desk.life))]
+        live: Slots = np.flatnonzero(self._status.life == SlotLife.LIVE)
+        saved = dict(zip(live.tolist(), self._states.save(live), strict=True))
+        return [saved.get(slot) for slot in range(len(self._status.life))]
 
     def _record(self, slot: int, state: SlotState | None) -> SlotRecord:
-        control = self.control
+        control = self._control
         return SlotRecord(
             state=state,
-            seeds=self.journal.seeds(slot),
+            seeds=self._journal.seeds(slot),
             begun=int(control.begun[slot]),
             reward=float(control.reward[slot]),
             terminated=bool(control.terminated[slot]),
             truncated=bool(control.truncated[slot]),
             ended=bool(control.ended[slot]),
-            episode_s=(self.clock.now_ns() - int(control.episode_began_ns[slot])) / NS,
+            episode_s=(self._clock.now_ns() - int(control.episode_began_ns[slot])) / NS,
         )
 
     def _take_flags(self, slot: int, record: SlotRecord) -> None:
-        control = self.control
+        control = self._control
         control.reward[slot], control.ended[slot] = record.reward, record.ended
         control.terminated[slot], control.truncated[slot] = record.terminated, record.truncated
-        control.episode_began_ns[slot] = max(self.clock.now_ns() - int(record.episode_s * NS), 0)
+        control.episode_began_ns[slot] = max(self._clock.now_ns() - int(record.episode_s * NS), 0)
 
 
 def check_shape(state: PoolState, num_envs: int, autoreset: str, seed_episodes: bool) -> None:
-    """Refuse the state of a pool that is made otherwise, before anything is changed."""
+    """Refuse the state of a pool with other settings, before anything is changed."""
     theirs = (len(state.slots), state.autoreset, state.seed_episodes)
     ours = (num_envs, autoreset, seed_episodes)
     for name, saved, here in zip(("num_envs", "autoreset", "seed_episodes"), theirs, ours, strict=True):
@@ -131,8 +129,8 @@ def check_shape(state: PoolState, num_envs: int, autoreset: str, seed_episodes: 
             raise CheckpointError(f"the state is of a pool with {name}={saved!r}, this one has {here!r}")
 
 
-def _persistently(act: Callable[[], T]) -> T:
-    """Again, if a worker died under it: saving and loading change nothing that doing it twice would change again."""
+def _with_retries(act: Callable[[], T]) -> T:
+    """Try again if a worker died meanwhile: saving and loading twice gives the same as once."""
     for _ in range(ATTEMPTS - 1):
         try:
             return act()

@@ -1,27 +1,83 @@
-"""Brings slots back: writes the orders for the workers that will serve them, and hears what became of them.
+"""Brings slots back after a fault: decides whether once more, writes the orders, hears what became of them.
 
-Writes a slot's order words only while no worker serves the slot. Decides nothing about rows: whoever asks is told
-whether the slot will come back, and cuts it if not.
+A slot that breaks twice at the same step by its own fault holds a *poison action*: the same action would kill it for
+ever. A slot whose worker was killed from outside is given more attempts. A worker that dies before it has come as far
+as the episode says nothing about the episode: how often it may start again is up to the restart budget.
+
+Writes a slot's order words only while no worker serves the slot. Decides nothing about rows: the caller learns whether
+the slot will come back, and cuts its episode if not.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from ninelives.clock import Clock
 from ninelives.errors import Fault
 from ninelives.events import Event, HealFailed, ReplayProgress, SlotHealed
 from ninelives.pool.recovery.journal import Journal
-from ninelives.pool.recovery.wounds import OUTSIDE_LIMIT, Wound, Wounds, verdict
 from ninelives.spec.restore import Outcome, Restore
 from ninelives.supervise.machine import NS
 from ninelives.transport.control import Control
 from ninelives.transport.mailbox import ORDER, Mailbox
 
+OWN_LIMIT = 2
+"""The second time the same step breaks the environment is the last: one replay, then cut."""
 
-class Healer:
-    """Orders under way, and wounds.
+OUTSIDE_LIMIT = 6
+"""Kills from outside that may hit one and the same step."""
+
+OUTSIDE_SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
+"""A process does not send these to itself; the kernel's own SIGKILL, when memory is short, comes from outside too."""
+
+EPISODE_PHASES = ("step", "reset", "restore")
+"""Phases in which an episode is played, so that it can be to blame."""
+
+
+@dataclass
+class SlotFaults:
+    """What happened to one slot at one place (episode, step), since the first fault there."""
+
+    place: tuple[int, int]
+    since_ns: int
+    fault: Fault | None = None
+    own: int = 0
+    outside: int = 0
+    skip_snapshots: int = 0
+    tried: str = ""
+
+    def add(self, slot: int, fault: Fault | None) -> None:
+        """The slot lost its environment here by a fault, or (None) because its worker was replaced."""
+        if fault is None:
+            return
+        self.fault = fault
+        if is_own(fault, slot):
+            self.own += 1
+        elif fault.phase in EPISODE_PHASES:
+            self.outside += 1
+
+    @property
+    def why_not(self) -> str:
+        """Empty: replay once more. Otherwise why not: ``poison``, or ``gave_up``."""
+        if self.own >= OWN_LIMIT:
+            return "poison"
+        return "gave_up" if self.outside >= OUTSIDE_LIMIT else ""
+
+
+def faults_at(place: tuple[int, int], known: SlotFaults | None, now_ns: int) -> SlotFaults:
+    """The faults known of a slot if they happened at this place, else a new record."""
+    return known if known is not None and known.place == place else SlotFaults(place, now_ns)
+
+
+def is_own(fault: Fault, slot: int) -> bool:
+    """Whether the environment of this slot caused the fault."""
+    return fault.culprit == slot and fault.phase in EPISODE_PHASES and fault.signal not in OUTSIDE_SIGNALS
+
+
+class Healing:
+    """Orders under way, and the faults that led to them.
 
     Attributes:
         heals: whether slots are brought back at all.
@@ -40,12 +96,12 @@ class Healer:
     ) -> None:
         self.heals = heals
         self._journal, self._control, self._mail, self._clock, self._emit = journal, control, mail, clock, emit
-        self._wounds = Wounds()
+        self._faults: dict[int, SlotFaults] = {}
         self.orders: dict[int, Restore] = {}
         self._healing: set[int] = set()
         self.diverged = False
 
-    def take_in(self, slot: int, is_open: bool, fault: Fault | None) -> bool:
+    def try_to_heal(self, slot: int, is_open: bool, fault: Fault | None) -> bool:
         """The slot's environment is gone. Whether it will be brought back; the order is written then."""
         if not self.heals:
             return False
@@ -53,20 +109,21 @@ class Healer:
         if why_not:
             self._fail(slot, "cannot", int(self._control.running_length[slot]), why_not)
             return False
-        wound = self._wounds.suffer(slot, self._journal.undone(slot, is_open), fault, self._clock.now_ns())
-        reason = verdict(wound)
-        if reason:
-            self._fail(slot, reason, wound.place[1], _words(reason, wound))
+        place = self._journal.undone(slot, is_open)
+        faults = self._faults[slot] = faults_at(place, self._faults.get(slot), self._clock.now_ns())
+        faults.add(slot, fault)
+        if faults.why_not:
+            self._fail(slot, faults.why_not, faults.place[1], _explain(faults))
             return False
-        return self._ordered(slot, is_open, wound)
+        return self._ordered(slot, is_open, faults)
 
     def order(self, slot: int, order: Restore) -> None:
-        """Bring the slot where somebody wants it; it goes there with its next request."""
+        """Bring the slot to a given state; it goes there with its next request."""
         self.renew(slot)
         self._write(slot, order)
 
     def drop(self, slot: int) -> None:
-        """A new episode is wanted on purpose: what is under way for the slot is not needed any more."""
+        """A new episode is wanted on purpose: an order under way for the slot is not needed any more."""
         if slot in self.orders:
             self.renew(slot)
 
@@ -74,13 +131,13 @@ class Healer:
         """The slot gets a new environment and a new episode; calls made into the old one are repeated."""
         self.orders.pop(slot, None)
         self._healing.discard(slot)
-        self._wounds.forget(slot)
+        self._faults.pop(slot, None)
         self._control.restore_bytes[slot] = 0
         if self._journal.has_calls(slot):
             self._write(slot, self._journal.plain_order(slot))
 
-    def hear(self, slots: Iterable[int]) -> list[int]:
-        """Their worker is up, or has answered: tell of those that are back; returns those that failed to come back."""
+    def note_outcomes(self, slots: Iterable[int]) -> list[int]:
+        """Their worker is up, or has answered: report those that are back; returns those that failed to come back."""
         failed = []
         for slot in slots:
             order = self.orders.get(slot)
@@ -94,12 +151,12 @@ class Healer:
 
     def try_older(self, slot: int, is_open: bool) -> bool:
         """A replay did not arrive. Whether there is an older snapshot to begin from; the order is written then."""
-        wound, order = self._wounds.of(slot), self.orders.pop(slot, None)
-        if wound is None or order is None:
+        faults, order = self._faults.get(slot), self.orders.pop(slot, None)
+        if faults is None or order is None:
             return False
         if order.beginning is not None and self._journal.is_on_the_way(slot, order.beginning):
-            wound.skip_snapshots += 1
-            return self._ordered(slot, is_open, wound)
+            faults.skip_snapshots += 1
+            return self._ordered(slot, is_open, faults)
         self._control.restore_bytes[slot] = 0
         step, done = int(self._control.restored_steps[slot]), f"the replay of {order.steps} steps"
         if self._control.outcome[slot] == Outcome.DIFFERS:
@@ -109,28 +166,30 @@ class Healer:
             self._fail(slot, "failed", step, f"{done} failed after step {step}; the worker's log says how")
         return False
 
-    def _ordered(self, slot: int, is_open: bool, wound: Wound) -> bool:
-        order = self._order(slot, is_open, wound)
+    def _ordered(self, slot: int, is_open: bool, faults: SlotFaults) -> bool:
+        order = self._order(slot, is_open, faults)
         if order is None:
             self._control.restore_bytes[slot] = 0
-            self._fail(slot, "diverged", wound.place[1], "no snapshot led to the same rows, and the journal is shorter")
+            self._fail(
+                slot, "diverged", faults.place[1], "no snapshot led to the same rows, and the journal is shorter"
+            )
             return False
         self._write(slot, order)
         self._healing.add(slot)
         return True
 
     def fault_of(self, slot: int) -> Fault | None:
-        """What wounded the slot last, and what was tried; None if it was only moved."""
-        wound = self._wounds.of(slot)
-        return wound.fault if wound is not None else None
+        """What broke the slot last, and what was tried; None if its worker was replaced on purpose."""
+        faults = self._faults.get(slot)
+        return faults.fault if faults is not None else None
 
     def tried(self, slot: int) -> str:
-        """What was tried for the slot, in vain."""
-        wound = self._wounds.of(slot)
-        return wound.tried if wound is not None else ""
+        """What was tried for the slot, without success."""
+        faults = self._faults.get(slot)
+        return faults.tried if faults is not None else ""
 
-    def tell_progress(self, slots: Iterable[int]) -> None:
-        """Say how far long replays are."""
+    def report_progress(self, slots: Iterable[int]) -> None:
+        """Emit how far long replays have come."""
         for slot in self._healing.intersection(slots):
             order, done = self.orders[slot], int(self._control.restored_steps[slot])
             if done:
@@ -145,13 +204,13 @@ class Healer:
         """Whether the slot is on its way back."""
         return slot in self._healing
 
-    def _order(self, slot: int, is_open: bool, wound: Wound) -> Restore | None:
+    def _order(self, slot: int, is_open: bool, faults: SlotFaults) -> Restore | None:
         if is_open and self._journal.is_autoreset(slot):
             # The episode is over and its successor has a seed of its own: there is nothing to replay.
             self._control.ended[slot] = 1
             order: Restore | None = self._journal.plain_order(slot)
         else:
-            order = self._journal.order(slot, is_open, wound.skip_snapshots)
+            order = self._journal.order(slot, is_open, faults.skip_snapshots)
         self._control.begun[slot] = self._journal.episode(slot)
         return order
 
@@ -165,23 +224,23 @@ class Healer:
     def _healed(self, slot: int, order: Restore) -> None:
         del self.orders[slot]
         self._control.restore_bytes[slot] = 0
-        wound = self._wounds.of(slot)
-        if wound is not None and slot in self._healing:
+        faults = self._faults.get(slot)
+        if faults is not None and slot in self._healing:
             self._healing.discard(slot)
-            seconds = (self._clock.now_ns() - wound.since_ns) / NS
+            seconds = (self._clock.now_ns() - faults.since_ns) / NS
             first = order.beginning.length if order.beginning is not None else 0
             self._emit(SlotHealed(slots=(slot,), seconds=seconds, replayed=order.steps, from_step=first))
 
     def _fail(self, slot: int, reason: str, step: int, detail: str) -> None:
-        wound = self._wounds.of(slot)
-        if wound is not None:
-            wound.tried = detail
-            wound.fault = None if wound.fault is None else dataclasses.replace(wound.fault, tried=detail)
+        faults = self._faults.get(slot)
+        if faults is not None:
+            faults.tried = detail
+            faults.fault = None if faults.fault is None else dataclasses.replace(faults.fault, tried=detail)
         action = self._journal.last_action(slot) if reason == "poison" else None
         self._emit(HealFailed(slots=(slot,), reason=reason, step=step, action=action, detail=detail))
 
 
-def _words(reason: str, wound: Wound) -> str:
-    if reason == "poison":
-        return f"one replay; the action at step {wound.place[1]} broke the environment again"
+def _explain(faults: SlotFaults) -> str:
+    if faults.why_not == "poison":
+        return f"one replay; the action at step {faults.place[1]} broke the environment again"
     return f"{OUTSIDE_LIMIT - 1} replays; each time the worker was killed again"

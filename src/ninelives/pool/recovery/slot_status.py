@@ -1,11 +1,11 @@
-"""The desk: what each slot's next row will be when something is wrong with it.
+"""What each slot owes the learner when something is wrong with it: which row comes next, and with which fault.
 
 A slot is LIVE until its episode dies. Then, in this order, the learner sees: one *fault row* (truncated, masked), any
 number of *waiting rows* (masked, only while a synchronous batch cannot wait longer), and one *fresh row* (masked, the
 first observation of a new episode). Every row from the fault to the fresh one has ``valid=False``; so a valid row is
 always a true transition from the row before it.
 
-Pure bookkeeping over two small arrays; the pool does the sending.
+Pure bookkeeping over small arrays; the pool does the sending.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from ninelives.errors import Fault
 from ninelives.spec.phase import Op
 
 
-class Life(IntEnum):
-    """Where a slot stands."""
+class SlotLife(IntEnum):
+    """The state of a slot's episode."""
 
     LIVE = 0
     LOST = 1  # the episode died; the fault row is still owed
@@ -28,7 +29,7 @@ class Life(IntEnum):
     OUT = 3  # quarantined
 
 
-class Verdict(IntEnum):
+class RowKind(IntEnum):
     """What the row now being produced is."""
 
     TRUE = 0  # the worker's own
@@ -38,37 +39,44 @@ class Verdict(IntEnum):
     RENEWED = 4  # first observation after an asked reset or a recycling: valid
 
 
-class Desk:
-    """State and verdict per slot."""
+class SlotStatus:
+    """The state of every slot, and the kind of its next row.
+
+    Attributes:
+        life: a ``SlotLife`` per slot.
+        row: a ``RowKind`` per slot.
+        troubled: whether any slot is not LIVE.
+    """
 
     def __init__(self, slots: int) -> None:
         self.life: npt.NDArray[np.uint8] = np.zeros(slots, np.uint8)
-        self.verdict: npt.NDArray[np.uint8] = np.zeros(slots, np.uint8)
+        self.row: npt.NDArray[np.uint8] = np.zeros(slots, np.uint8)
         self._renew: npt.NDArray[np.bool_] = np.zeros(slots, np.bool_)
         self._owes_fault: npt.NDArray[np.bool_] = np.zeros(slots, np.bool_)
+        self._faults: dict[int, Fault] = {}
         self.troubled = False
 
     def ask(self, slots: Sequence[int]) -> list[Op]:
-        """What to ask of a group's slots now; sets their verdicts. All ``NONE``: the parent answers by itself."""
-        owes_fault = any(self.life[s] == Life.LOST for s in slots)
+        """What to ask of a group's slots now; sets the kinds of their rows. All ``NONE``: the parent answers itself."""
+        owes_fault = any(self.life[s] == SlotLife.LOST for s in slots)
         return [self._ask_one(s, owes_fault) for s in slots]
 
     def _ask_one(self, slot: int, owes_fault: bool) -> Op:
-        life = Life(int(self.life[slot]))
-        if life is Life.LIVE:
-            return self._answer(slot, Verdict.TRUE, Op.STEP)
-        if life is Life.LOST:
-            self.life[slot] = Life.FRESH
-            return self._answer(slot, Verdict.FAULT, Op.NONE)
-        if life is Life.FRESH and not owes_fault:
-            return self._answer(slot, Verdict.RENEWED if self._renew[slot] else Verdict.FRESH, Op.RESET)
-        if life is Life.OUT and self._owes_fault[slot]:
+        life = SlotLife(int(self.life[slot]))
+        if life is SlotLife.LIVE:
+            return self._answer(slot, RowKind.TRUE, Op.STEP)
+        if life is SlotLife.LOST:
+            self.life[slot] = SlotLife.FRESH
+            return self._answer(slot, RowKind.FAULT, Op.NONE)
+        if life is SlotLife.FRESH and not owes_fault:
+            return self._answer(slot, RowKind.RENEWED if self._renew[slot] else RowKind.FRESH, Op.RESET)
+        if life is SlotLife.OUT and self._owes_fault[slot]:
             self._owes_fault[slot] = False
-            return self._answer(slot, Verdict.FAULT, Op.NONE)
-        return self._answer(slot, Verdict.WAITING, Op.NONE)
+            return self._answer(slot, RowKind.FAULT, Op.NONE)
+        return self._answer(slot, RowKind.WAITING, Op.NONE)
 
-    def _answer(self, slot: int, verdict: Verdict, op: Op) -> Op:
-        self.verdict[slot] = verdict
+    def _answer(self, slot: int, kind: RowKind, op: Op) -> Op:
+        self.row[slot] = kind
         return op
 
     def worker_died(self, open_slots: Sequence[int], ops: Sequence[int], idle_slots: Iterable[int]) -> bool:
@@ -86,63 +94,63 @@ class Desk:
                 self._lose(slot)
             elif op == Op.RESET:
                 if cut:
-                    self.verdict[slot], self._renew[slot] = Verdict.WAITING, False
-            elif self.life[slot] != Life.OUT:
-                self.verdict[slot], self.life[slot] = Verdict.FAULT, Life.FRESH
+                    self.row[slot], self._renew[slot] = RowKind.WAITING, False
+            elif self.life[slot] != SlotLife.OUT:
+                self.row[slot], self.life[slot] = RowKind.FAULT, SlotLife.FRESH
         return cut
 
     def _lose(self, slot: int) -> None:
-        """The slot's episode is lost: a running one, or a fresh one that is answered and not yet handed out."""
-        answered = self.life[slot] == Life.FRESH and self.verdict[slot] in (Verdict.FRESH, Verdict.RENEWED)
-        if self.life[slot] == Life.LIVE or answered:
-            self.life[slot], self._renew[slot] = Life.LOST, False
+        """The slot's episode is lost: a running one, or a fresh one that is not yet handed out."""
+        answered = self.life[slot] == SlotLife.FRESH and self.row[slot] in (RowKind.FRESH, RowKind.RENEWED)
+        if self.life[slot] == SlotLife.LIVE or answered:
+            self.life[slot], self._renew[slot] = SlotLife.LOST, False
 
     def cut(self, slot: int, asked: bool) -> None:
         """The slot's episode could not be brought back; ``asked``: the row now being produced is its fault row."""
         self.troubled = True
-        if asked and self.life[slot] != Life.OUT:
-            self.verdict[slot], self.life[slot] = Verdict.FAULT, Life.FRESH
+        if asked and self.life[slot] != SlotLife.OUT:
+            self.row[slot], self.life[slot] = RowKind.FAULT, SlotLife.FRESH
         else:
             self._lose(slot)
 
     def revive(self, slot: int) -> None:
-        """The slot was put into a state: whatever was wrong with its episode is over."""
-        if self.life[slot] != Life.OUT:
-            self.life[slot], self.verdict[slot], self._renew[slot] = Life.LIVE, Verdict.TRUE, False
+        """The slot was put into a state: nothing is wrong with its episode any more."""
+        if self.life[slot] != SlotLife.OUT:
+            self.life[slot], self.row[slot], self._renew[slot] = SlotLife.LIVE, RowKind.TRUE, False
         self.troubled = bool(self.life.any())
 
     def slot_broke(self, slot: int) -> None:
         """The slot's environment failed and its worker lives."""
         self.troubled = True
-        fresh = self.verdict[slot] in (Verdict.FRESH, Verdict.WAITING)
-        self.verdict[slot] = Verdict.WAITING if fresh else Verdict.FAULT
-        self.life[slot], self._renew[slot] = Life.FRESH, False
+        fresh = self.row[slot] in (RowKind.FRESH, RowKind.WAITING)
+        self.row[slot] = RowKind.WAITING if fresh else RowKind.FAULT
+        self.life[slot], self._renew[slot] = SlotLife.FRESH, False
 
     def never_true(self, slot: int) -> None:
-        """A quarantined slot's environment had failed before its worker died: its answer is no true row."""
-        if self.verdict[slot] in (Verdict.TRUE, Verdict.RENEWED):
-            self.verdict[slot] = Verdict.FAULT
+        """A quarantined slot's environment had failed before its worker died: its answer is not a true row."""
+        if self.row[slot] in (RowKind.TRUE, RowKind.RENEWED):
+            self.row[slot] = RowKind.FAULT
 
     def wait_longer(self, slots: Iterable[int]) -> None:
-        """A synchronous batch goes on without these; what follows a waiting row is no true transition."""
+        """A synchronous batch goes on without these; what follows a waiting row is not a true transition."""
         for slot in slots:
-            self.verdict[slot], self._renew[slot] = Verdict.WAITING, False
+            self.row[slot], self._renew[slot] = RowKind.WAITING, False
 
     def renew(self, slots: Iterable[int], valid: bool) -> None:
         """A new episode is wanted on purpose (a reset, a recycling); ``valid``: its first row counts as a true one."""
         self.troubled = True
         for slot in slots:
-            if self.life[slot] != Life.OUT:
-                self.life[slot] = Life.FRESH
+            if self.life[slot] != SlotLife.OUT:
+                self.life[slot] = SlotLife.FRESH
                 self._renew[slot] = valid
 
     def quarantine(self, slot: int, unanswered: bool) -> None:
         """The slot stays out. A fault row that is still owed comes; an ``unanswered`` request becomes a waiting row."""
         self.troubled = True
-        self._owes_fault[slot] = self.life[slot] == Life.LOST
-        self.life[slot] = Life.OUT
-        if unanswered and self.verdict[slot] != Verdict.FAULT:
-            self.verdict[slot] = Verdict.WAITING
+        self._owes_fault[slot] = self.life[slot] == SlotLife.LOST
+        self.life[slot] = SlotLife.OUT
+        if unanswered and self.row[slot] != RowKind.FAULT:
+            self.row[slot] = RowKind.WAITING
 
     def handed_out(self, slots: npt.NDArray[np.int64], is_up: Iterable[bool]) -> list[int]:
         """These rows go to the learner: fresh ones are alive again, unless their worker died meanwhile.
@@ -151,26 +159,38 @@ class Desk:
         """
         back = []
         for slot, up in zip(slots.tolist(), is_up, strict=True):
-            if self.life[slot] == Life.FRESH and self.verdict[slot] in (Verdict.FRESH, Verdict.RENEWED):
-                if up and self.verdict[slot] == Verdict.FRESH:
+            if self.life[slot] == SlotLife.FRESH and self.row[slot] in (RowKind.FRESH, RowKind.RENEWED):
+                if up and self.row[slot] == RowKind.FRESH:
                     back.append(slot)
-                self.life[slot] = Life.LIVE if up else Life.LOST
+                self.life[slot] = SlotLife.LIVE if up else SlotLife.LOST
                 self._renew[slot] = False
-        self.verdict[slots] = Verdict.TRUE
+        self.row[slots] = RowKind.TRUE
         self.troubled = bool(self.life.any())
         return back
 
+    def owe_fault(self, slot: int, fault: Fault) -> None:
+        """The fault goes to the learner with the slot's fault row."""
+        self._faults[slot] = fault
+
+    def take_faults(self, slots: npt.NDArray[np.int64]) -> dict[int, Fault]:
+        """The faults to hand out with those of these rows that are fault rows, each once."""
+        return {slot: self._faults.pop(slot) for slot in self.faulty(slots).tolist() if slot in self._faults}
+
     def faulty(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Those of the slots whose row is the fault row itself."""
-        guilty: npt.NDArray[np.int64] = slots[self.verdict[slots] == Verdict.FAULT]
-        return guilty
+        faulty: npt.NDArray[np.int64] = slots[self.row[slots] == RowKind.FAULT]
+        return faulty
+
+    def forget_faults(self) -> None:
+        """A reset begins everything anew."""
+        self._faults.clear()
 
     def silent(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Rows for which no environment has spoken; a fresh row, though masked, has its reset's info."""
-        silent: npt.NDArray[np.bool_] = np.isin(self.verdict[slots], (Verdict.FAULT, Verdict.WAITING))
+        """Rows without an info: no environment answered. A fresh row, though masked, has the info of its reset."""
+        silent: npt.NDArray[np.bool_] = np.isin(self.row[slots], (RowKind.FAULT, RowKind.WAITING))
         return silent
 
     def masked(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Rows that carry no true transition."""
-        masked: npt.NDArray[np.bool_] = ~np.isin(self.verdict[slots], (Verdict.TRUE, Verdict.RENEWED))
+        masked: npt.NDArray[np.bool_] = ~np.isin(self.row[slots], (RowKind.TRUE, RowKind.RENEWED))
         return masked

@@ -1,8 +1,4 @@
-"""Old chunks of one slot's journal: in memory while they are few, in a file when an episode grows very long.
-
-Of old digests only the lowest byte is kept. Whoever went another way some thousand steps ago gave many other rows
-since, and new memory is dear: in a virtual machine a fresh page takes longer than the notes of a thousand steps.
-"""
+"""Old chunks of one slot's journal: in memory while they are few, in a file when an episode grows very long."""
 
 from __future__ import annotations
 
@@ -19,16 +15,16 @@ MEMORY_BYTES = 64 << 20
 """Chunks of all slots together that are held in memory; a slot beyond its share of this goes to its file."""
 
 LEAST_BYTES = 256 << 10
-"""A slot's share is never smaller: a file is opened seldom."""
+"""A slot's share is never smaller, so that its file is opened rarely."""
 
 
 def share_bytes(slots: int) -> int:
-    """What one of so many slots may hold in memory."""
+    """What each of so many slots may hold in memory."""
     return max(MEMORY_BYTES // slots, LEAST_BYTES)
 
 
 @dataclass
-class Chunk:
+class SpillChunk:
     """Entries from ``start`` up to ``stop``, in memory, or at ``offset`` of the file."""
 
     start: int
@@ -37,7 +33,7 @@ class Chunk:
     offset: int = 0
 
 
-class Shelf:
+class Spill:
     """Chunks of the present episode; those of an earlier one are dropped when the first of a new one comes.
 
     ``memory_bytes`` is what is held in memory.
@@ -46,7 +42,7 @@ class Shelf:
     def __init__(self, width: int, path: Path, memory_limit: int) -> None:
         self._width, self._path, self._memory_limit = width, path, memory_limit
         self._episode = -1
-        self._chunks: deque[Chunk] = deque()
+        self._chunks: deque[SpillChunk] = deque()
         self.memory_bytes = 0
 
     def put(self, episode: int, start: int, actions: bytes | memoryview, digests: npt.NDArray[np.uint32]) -> None:
@@ -54,14 +50,14 @@ class Shelf:
         if episode != self._episode:
             self._drop_all()
             self._episode = episode
-        body = b"".join((actions, digests.astype(np.uint8).data))
-        self._chunks.append(Chunk(start, start + len(digests), body))
+        body = b"".join((actions, digests.tobytes()))
+        self._chunks.append(SpillChunk(start, start + len(digests), body))
         self.memory_bytes += len(body)
         if self.memory_bytes > self._memory_limit:
             self._spill()
 
     def get(self, episode: int, start: int, stop: int) -> tuple[bytes, bytes]:
-        """Actions of these entries, and what is left of their digests, as words."""
+        """Actions and digests of these entries."""
         actions, digests = b"", b""
         if episode != self._episode or start >= stop:
             return actions, digests
@@ -70,7 +66,7 @@ class Shelf:
             if first < last:
                 body, middle = self._body(chunk), (chunk.stop - chunk.start) * self._width
                 actions += body[first * self._width : last * self._width]
-                digests += np.frombuffer(body, np.uint8)[middle + first : middle + last].astype(np.uint32).tobytes()
+                digests += body[middle + first * DIGEST_BYTES : middle + last * DIGEST_BYTES]
         return actions, digests
 
     def forget_before(self, step: int) -> None:
@@ -79,7 +75,7 @@ class Shelf:
             self.memory_bytes -= len(self._chunks.popleft().body or b"")
 
     def _spill(self) -> None:
-        """Everything goes to the file at once: opening it costs more than writing."""
+        """Write all chunks to the file at once: opening it costs more than writing."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._path.open("ab") as file:
             for chunk in self._chunks:
@@ -89,12 +85,12 @@ class Shelf:
                     chunk.body = None
         self.memory_bytes = 0
 
-    def _body(self, chunk: Chunk) -> bytes:
+    def _body(self, chunk: SpillChunk) -> bytes:
         if chunk.body is not None:
             return chunk.body
         with self._path.open("rb") as file:
             file.seek(chunk.offset)
-            return file.read((chunk.stop - chunk.start) * (self._width + 1))
+            return file.read((chunk.stop - chunk.start) * (self._width + DIGEST_BYTES))
 
     def _drop_all(self) -> None:
         self._chunks.clear()

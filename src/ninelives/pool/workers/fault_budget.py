@@ -1,4 +1,4 @@
-"""The ledger of faults: who broke how often, who is quarantined, and when the pool must give up."""
+"""Counts faults against budgets: which slots are quarantined, and when the pool must give up."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ninelives.spec.options import PoolOptions
 from ninelives.supervise.budget import RestartBudget
 
 
-class Ledger:
-    """Charges faults to budgets and tells of them."""
+class FaultBudget:
+    """Charges faults to slots and to the pool, and reports them as events."""
 
     def __init__(self, slots: int, options: PoolOptions, emit: Callable[[events.Event], None]) -> None:
         self._slots, self._options, self._emit = slots, options, emit
@@ -23,7 +23,7 @@ class Ledger:
         self.faults = 0
 
     def note(self, fault: Fault, during_start: bool = False) -> None:
-        """Remember a fault and tell everybody; nothing is charged yet."""
+        """Remember and report a fault; nothing is charged yet."""
         self.faults += 1
         for slot in _guilty(fault):
             self.last_fault[slot] = fault
@@ -51,7 +51,7 @@ class Ledger:
         """Charge a fault to its slot and to the pool.
 
         Raises:
-            PoolExhaustedError: the pool's budget is spent, or a slot's where the user wants to hear of it.
+            PoolExhaustedError: the pool's budget is spent, or a slot's with ``on_exhausted='raise'``.
         """
         spent, exhausted = self._budget.note(_guilty(fault), now_s)
         for slot in sorted(spent - self.quarantined):
@@ -60,16 +60,16 @@ class Ledger:
         if spent and options.on_exhausted == "raise":
             self._give_up(
                 f"slots {sorted(spent)} broke more than {options.max_restarts_per_slot} times in {window}; raise "
-                "max_restarts_per_slot, use on_exhausted='quarantine', or mend the environment"
+                "max_restarts_per_slot, use on_exhausted='quarantine', or fix the environment"
             )
         if exhausted:
             self._give_up(
-                f"more than {options.max_restarts} faults in {window}; raise max_restarts, or mend the environment"
+                f"more than {options.max_restarts} faults in {window}; raise max_restarts, or fix the environment"
             )
         if len(self.quarantined) == self._slots:
             self._give_up(
                 f"every slot is quarantined: each broke more than {options.max_restarts_per_slot} times in {window}; "
-                "mend the environment, or raise max_restarts_per_slot"
+                "fix the environment, or raise max_restarts_per_slot"
             )
 
     def _quarantine(self, slot: int, worker: int, now_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Which worker is past a limit (steps, age, memory), and logs that must not grow without end."""
+"""Limits of a worker: its steps, age and memory, and the size of its log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 
 from ninelives import host
-from ninelives.pool.workers.worker import Member
+from ninelives.pool.workers.worker import WorkerProcess
 from ninelives.spec.options import PoolOptions
 from ninelives.supervise.machine import NS, State
 
@@ -15,24 +15,24 @@ LOG_LIMIT_BYTES = 64 << 20
 
 
 def overdue(
-    members: Iterable[Member], options: PoolOptions, now_ns: int, steps_of: Callable[[Member], int]
+    workers: Iterable[WorkerProcess], options: PoolOptions, now_ns: int, steps_of: Callable[[WorkerProcess], int]
 ) -> tuple[int, str] | None:
-    """The oldest running worker past a limit, with the reason in words. One at a time: the others wait their turn."""
-    for member in sorted(members, key=lambda member: member.ready_ns):
-        if member.machine.state is State.RUNNING:
-            reason = _reason(member, options, now_ns, steps_of(member) - member.steps_at_start)
+    """The oldest running worker past a limit, with the reason. One at a time: the others wait."""
+    for worker in sorted(workers, key=lambda worker: worker.ready_ns):
+        if worker.machine.state is State.RUNNING:
+            reason = _reason(worker, options, now_ns, steps_of(worker) - worker.steps_at_start)
             if reason:
-                return member.index, reason
+                return worker.index, reason
     return None
 
 
-def _reason(member: Member, options: PoolOptions, now_ns: int, steps: int) -> str:
-    age_s, more = (now_ns - member.ready_ns) / NS, member.jitter
+def _reason(worker: WorkerProcess, options: PoolOptions, now_ns: int, steps: int) -> str:
+    age_s, more = (now_ns - worker.ready_ns) / NS, worker.jitter
     if options.max_steps and steps >= options.max_steps * more:
         return f"served {steps} steps"
     if options.max_age_s and age_s >= options.max_age_s * more:
         return f"{age_s:.0f} s old"
-    if options.max_rss_bytes and (rss := host.resident_bytes(member.pid or 0)) >= options.max_rss_bytes * more:
+    if options.max_rss_bytes and (rss := host.resident_bytes(worker.pid or 0)) >= options.max_rss_bytes * more:
         return f"grew to {rss / 1e6:.0f} MB"
     return ""
 

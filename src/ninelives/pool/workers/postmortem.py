@@ -1,26 +1,35 @@
-"""Puts together what is known about a fault: control words, last words, the log's end, the way the process ended.
+"""Why a worker ended or an environment failed: control words, error report, end of the log and exit status as a fault.
 
-Reads only; the dead worker's memory and letters are still there.
+Reads only: the dead worker's memory and messages are still there.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ninelives import host
 from ninelives.errors import Fault
-from ninelives.spec.phase import Phase
+from ninelives.pool.resources import Resources
+from ninelives.pool.workers.worker import WorkerProcess
+from ninelives.spec.phase import Phase, Stage
 from ninelives.supervise.exits import Ending
+from ninelives.supervise.machine import NS
+from ninelives.transport.control import FROM_MESSAGE, FROM_PHASE, FROM_SLOT, FROM_STAGE
+from ninelives.transport.mailbox import TO_PARENT
+
+Describe = Callable[[int], tuple[int | None, Any]]
+"""Seed of the present episode and last action of a slot."""
 
 BEFORE_BYTES, STACK_BYTES, SEARCH_BYTES = 1500, 6000, 1 << 18
-"""Of a log: what led to the end, the stack itself (innermost frame first), and how far back a stack is looked for."""
+"""Of a log: what came before a stack, the stack itself (innermost frame first), and how far back one is searched."""
 
 _STACKS = (b"Fatal Python error", b"Current thread 0x")
-"""How a stack begins in a log: after a crash, or when one was asked for."""
+"""How a stack begins in a log: after a crash, or on request."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +49,69 @@ class Scene:
     log_stays: bool
 
 
+class Postmortem:
+    """Looks at workers that ended, or whose environments failed. Changes nothing."""
+
+    def __init__(self, resources: Resources, describe: Describe, quarantined: Set[int]) -> None:
+        self._resources, self._memory = resources, resources.memory
+        self._describe, self._quarantined = describe, quarantined
+
+    def fault_of(self, process: WorkerProcess, ending: Ending, rss: int) -> Fault:
+        """Why a process ended that was not asked to."""
+        scene, machine = self.scene(process), process.machine
+        if machine.hung is not None:
+            late_in = Phase.STEP if machine.hung.phase is Phase.IDLE else machine.hung.phase
+            cause = hung(scene, machine.late_ns / NS, machine.deadlines.limits_ns[late_in] / NS)
+        else:
+            cause = crashed(scene, ending, rss, host.memory_limit_bytes())
+        report = self.error_report(process)
+        if process.booted:
+            return raised("raised", scene, report) if report else cause
+        return never_started(scene, report, cause, process.attempts + 1)
+
+    def error_report(self, process: WorkerProcess) -> Any:
+        """What the worker reported before it failed at its start, or None."""
+        stage = Stage(int(self._memory.control.from_worker[process.line, FROM_STAGE]))
+        return self.message(process) if stage is Stage.FAILED else None
+
+    def message(self, process: WorkerProcess) -> Any:
+        """The newest message of a worker: its hello, or its error report."""
+        nbytes = int(self._memory.control.from_worker[process.line, FROM_MESSAGE])
+        return self._memory.mail.get(self._memory.mail.worker_window(process.line), TO_PARENT, nbytes)
+
+    def scene(self, process: WorkerProcess) -> Scene:
+        """What the worker was doing, in which slot."""
+        line = self._memory.control.from_worker[process.line]
+        reading = process.machine.hung
+        if reading is not None:
+            phase, culprit = reading.phase, reading.slot
+        else:
+            phase, culprit = Phase(int(line[FROM_PHASE])), int(line[FROM_SLOT]) - 1 if line[FROM_SLOT] else None
+        if culprit is not None and culprit >= self._memory.slots:
+            culprit = None  # a spare that had no slots of the pool yet
+        seed, action = self._describe(culprit) if culprit is not None else (None, None)
+        return Scene(
+            worker=process.index,
+            generation=process.machine.generation,
+            pid=process.pid,
+            slots=tuple(slot for slot in process.slots if slot not in self._quarantined),
+            culprit=culprit,
+            phase=phase,
+            seed=seed,
+            last_action=action if phase is Phase.STEP else None,
+            log=self._resources.log_of(process.line),
+            log_from=process.log_from,
+            log_stays=self._resources.options.run_dir is not None,
+        )
+
+    def slot_scene(self, process: WorkerProcess, slot: int) -> Scene:
+        """The scene of a fault that the worker survived."""
+        seed, action = self._describe(slot)
+        return dataclasses.replace(self.scene(process), slots=(slot,), culprit=slot, seed=seed, last_action=action)
+
+
 def log_tail(path: Path, start: int = 0) -> str:
-    """The end of a log, from ``start`` at the earliest; if a stack stands there, its beginning rather than its end."""
+    """The end of a log, from ``start`` at the earliest; if it holds a stack, the beginning of that."""
     try:
         with path.open("rb") as log:
             size = os.fstat(log.fileno()).st_size
@@ -56,7 +126,7 @@ def log_tail(path: Path, start: int = 0) -> str:
 
 
 def crashed(scene: Scene, ending: Ending, rss_bytes: int, limit_bytes: int) -> Fault:
-    """The process is gone and nobody asked it to go."""
+    """The process ended without being asked to."""
     summary = ending.describe(rss_bytes, limit_bytes) + f" during {scene.phase.name.lower()}"
     return _fault("crashed", summary, scene, ending=ending, advice=ending.advice)
 
@@ -70,21 +140,21 @@ def hung(scene: Scene, late_s: float, limit_s: float) -> Fault:
     return _fault("hung", f"{doing} for {limit_s + late_s:.1f} s (limit {limit_s:g} s)", scene, advice=advice)
 
 
-def never_started(scene: Scene, words: Mapping[str, Any] | None, cause: Fault, attempts: int) -> Fault:
+def never_started(scene: Scene, report: Mapping[str, Any] | None, cause: Fault, attempts: int) -> Fault:
     """No environment of this worker ever gave an observation."""
     tried = f"{attempts} start{'s' if attempts > 1 else ''}"
-    if words is None:
+    if report is None:
         ending = Ending(cause.signal, cause.exit_code)
         return _fault("start", f"never started: {cause.summary}", scene, ending, advice=cause.advice, tried=tried)
-    summary = f"never started: {words['summary']} during {words['phase']}"
+    summary = f"never started: {report['summary']} during {report['phase']}"
     advice = "this is most likely a mistake in the environment's settings; the traceback names the line"
-    fault = _fault("start", summary, _in_phase(scene, words), None, advice=advice, tried=tried, **_said(words))
-    # The worker printed the same traceback; what it said before that is the rest. A temporary log is gone by now.
-    rest = fault.stderr_tail.replace(words["traceback"].strip(), "").strip()
+    fault = _fault("start", summary, _in_phase(scene, report), None, advice=advice, tried=tried, **_said(report))
+    # The worker printed the same traceback: leave it out here. A temporary log is gone by now.
+    rest = fault.stderr_tail.replace(report["traceback"].strip(), "").strip()
     return dataclasses.replace(fault, stderr_tail=rest, log_path=fault.log_path if scene.log_stays else None)
 
 
-def raised(kind: str, scene: Scene, words: Mapping[str, Any]) -> Fault:
+def raised(kind: str, scene: Scene, report: Mapping[str, Any]) -> Fault:
     """The environment raised, or returned what its space does not allow."""
     verb = "raised" if kind == "raised" else "returned bad data:"
     advice = (
@@ -92,33 +162,34 @@ def raised(kind: str, scene: Scene, words: Mapping[str, Any]) -> Fault:
         if kind == "raised"
         else "correct the environment's spaces or its data; check='shape' accepts NaN"
     )
-    summary = f"{verb} {words['summary']} in {words['phase']}"
-    return _fault(kind, summary, _in_phase(scene, words), None, advice=advice, **_said(words))
+    summary = f"{verb} {report['summary']} in {report['phase']}"
+    return _fault(kind, summary, _in_phase(scene, report), None, advice=advice, **_said(report))
 
 
 def lost_with_keeper(scene: Scene) -> Fault:
-    """The keeper died and took all workers along: no environment's doing."""
-    advice = "somebody killed the keeper, or the system ran out of memory; see `dmesg`"
-    nobody = dataclasses.replace(scene, culprit=None)
-    return _fault("crashed", "ended together with the keeper of all workers", nobody, advice=advice)
+    """The keeper died and all workers with it: no environment is to blame."""
+    advice = "the keeper was killed from outside, or the system ran out of memory; see `dmesg`"
+    blameless = dataclasses.replace(scene, culprit=None)
+    return _fault("crashed", "ended together with the keeper of all workers", blameless, advice=advice)
 
 
 def not_moved(scene: Scene, tried: str) -> Fault:
     """The slot's worker was replaced on purpose, and its episode could not be brought back."""
     advice = (
-        "it is not deterministic: see `ninelives chaos`; without max_steps, max_age_s and max_rss_bytes nobody is moved"
+        "it is not deterministic: see `ninelives chaos`; without max_steps, max_age_s and max_rss_bytes no worker is "
+        "replaced on purpose"
     )
     summary = "its episode did not survive the replacement of its worker"
     return _fault("moved", summary, scene, tried=tried, advice=advice)
 
 
-def _said(words: Mapping[str, Any]) -> dict[str, str]:
-    return {"traceback": words["traceback"], "refusal": words.get("refusal", "")}
+def _said(report: Mapping[str, Any]) -> dict[str, str]:
+    return {"traceback": report["traceback"], "refusal": report.get("refusal", "")}
 
 
-def _in_phase(scene: Scene, words: Mapping[str, Any]) -> Scene:
-    """The phase the worker itself named: its progress words have moved on since."""
-    phase = Phase[words["phase"].upper()]
+def _in_phase(scene: Scene, report: Mapping[str, Any]) -> Scene:
+    """The phase that the worker itself reported: its progress words have moved on since."""
+    phase = Phase[report["phase"].upper()]
     return dataclasses.replace(scene, phase=phase, last_action=scene.last_action if phase is Phase.STEP else None)
 
 

@@ -1,7 +1,12 @@
-"""One worker as the crew sees it, and the news the crew tells the pool."""
+"""One worker process as the supervisor sees it, and the changes that the supervisor reports to the pool.
+
+A role (worker 3, spare 0) and the process that plays it are two things: replacing a worker by a spare exchanges the
+processes of two roles, with everything that is known of them. Nothing in shared memory moves.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,12 +25,16 @@ KEEPER_PATIENCE_NS = 5 * NS
 LONGEST_S = 1e8
 """Three years: what an infinite deadline becomes."""
 
+OF_THE_PROCESS = ("line", "machine", "pid", "stage", "phase", "spawned_ns", "ready_ns", "log_from")
+"""Fields that belong to the process rather than to the role."""
+
 
 @dataclass
-class Member:
-    """One worker, or spare: its machine, and what is remembered of its present generation.
+class WorkerProcess:
+    """One worker, or spare: its state machine, and what is known of its present generation.
 
-    ``index`` is the role, ``line`` the process's place in shared memory; they differ once a spare has stepped in.
+    ``index`` is the role, ``line`` the process's place in shared memory; they differ once a spare has replaced a
+    worker. ``go_ns`` is when the process was last allowed to go on.
     """
 
     index: int
@@ -44,7 +53,7 @@ class Member:
     phase: Phase = Phase.IDLE
     spawned_ns: int = 0
     ready_ns: int = 0
-    went_ns: int = 0
+    go_ns: int = 0
     log_from: int = 0
     steps_at_start: int = 0
     keeper: Patience = field(default_factory=lambda: Patience(KEEPER_PATIENCE_NS))
@@ -55,15 +64,27 @@ class Member:
         """Whether requests are served now (or will be noticed to be late)."""
         return self.machine.state in (State.RUNNING, State.DUMPING)
 
+    def event_fields(self, rss: bool = False, rss_bytes: int | None = None) -> dict[str, Any]:
+        """What every event about a worker says; ``rss``: measure how much memory it has now."""
+        if rss and self.pid:
+            rss_bytes = host.resident_bytes(self.pid)
+        return {
+            "worker": self.index,
+            "slots": self.slots,
+            "generation": self.machine.generation,
+            "pid": self.pid,
+            "rss_bytes": rss_bytes,
+        }
+
 
 @dataclass(frozen=True)
-class Happening:
-    """News for the pool: ``hello``, ``up``, or ``down`` with the fault (None when the end was planned)."""
+class WorkerChange:
+    """What happened to a worker: ``hello``, ``up``, or ``down`` with the fault (None when the end was planned)."""
 
     kind: str
     worker: int
     fault: Fault | None = None
-    hello: Hello | None = field(default=None)
+    hello: Hello | None = None
 
 
 def deadlines_of(options: PoolOptions) -> Deadlines:
@@ -80,14 +101,17 @@ def deadlines_of(options: PoolOptions) -> Deadlines:
     return Deadlines({phase: int(min(limit, LONGEST_S) * NS) for phase, limit in seconds.items()})
 
 
-def about(member: Member, rss: bool = False, rss_bytes: int | None = None) -> dict[str, Any]:
-    """What every event about a worker says; ``rss``: look how much memory it has now."""
-    if rss and member.pid:
-        rss_bytes = host.resident_bytes(member.pid)
-    return {
-        "worker": member.index,
-        "slots": member.slots,
-        "generation": member.machine.generation,
-        "pid": member.pid,
-        "rss_bytes": rss_bytes,
-    }
+def swap_processes(one: WorkerProcess, other: WorkerProcess) -> None:
+    """Each role is played by the other's process from now on."""
+    for name in OF_THE_PROCESS:
+        mine, theirs = getattr(one, name), getattr(other, name)
+        setattr(one, name, theirs)
+        setattr(other, name, mine)
+
+
+def waiting_spare(spares: Iterable[WorkerProcess]) -> WorkerProcess | None:
+    """A spare whose environments are built."""
+    for spare in spares:
+        if spare.stage is Stage.HELLO and spare.machine.state is State.STARTING and spare.pid is not None:
+            return spare
+    return None
