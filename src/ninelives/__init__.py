@@ -1,12 +1,15 @@
 """Ninelives: many copies of a fragile environment at once, training that goes on when they break, at full speed.
 
-Names are imported when they are used; ``import ninelives`` loads neither torch nor a simulator.
+Importing it registers the games with Gymnasium (``gymnasium.make("ninelives/Errand-v0")``). Other names are imported
+when they are used; ``import ninelives`` loads neither torch nor a simulator.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from ninelives.sims.games.registry import register as _register_games
 
 __version__ = "0.1.0"
 
@@ -112,3 +115,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_register_games()

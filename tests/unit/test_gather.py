@@ -43,7 +43,7 @@ class Slab:
     def careful(self, slots, masked, silent=None, faults=None, attention=Attention.MAIL | Attention.ENDED):
         masked = np.array(masked)
         silent = masked if silent is None else np.array(silent)
-        return self.gatherer.careful(np.array(slots), attention, masked, silent, faults or {})
+        return self.gatherer.careful_batch(np.array(slots), attention, masked, silent, faults or {})
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def slab(slab_of):
 
 
 def test_a_batch_of_everybody_holds_every_row_in_order(slab):
-    batch = slab.gatherer.everybody(Attention.NONE)
+    batch = slab.gatherer.full_batch(Attention.NONE)
     assert batch.slots.tolist() == [0, 1, 2]
     assert batch.obs.tolist() == [[0, 0], [1, 1], [2, 2]]
     assert batch.reward.tolist() == [1, 2, 3]
@@ -80,15 +80,15 @@ def test_rows_of_every_size_are_copied_whole(slab_of, size):
     slab = slab_of(spaces.Box(0, 255, (size,), np.uint8))
     rows = np.random.default_rng(size).integers(0, 255, (SLOTS, size), np.uint8)
     slab.arrays["obs:."][...] = rows
-    np.testing.assert_array_equal(slab.gatherer.everybody(Attention.NONE).obs, rows)
-    np.testing.assert_array_equal(slab.gatherer.some(np.array([2, 0]), Attention.NONE).obs, rows[[2, 0]])
+    np.testing.assert_array_equal(slab.gatherer.full_batch(Attention.NONE).obs, rows)
+    np.testing.assert_array_equal(slab.gatherer.partial_batch(np.array([2, 0]), Attention.NONE).obs, rows[[2, 0]])
 
 
 @pytest.mark.parametrize("observation", [BOX, spaces.Dict({"a": BOX, "b": spaces.Tuple([BOX])})])
 @pytest.mark.parametrize("attention", [Attention.NONE, Attention.MAIL | Attention.ENDED])
 def test_a_batch_that_is_kept_does_not_change_with_the_next_step(slab_of, observation, attention):
     slab = slab_of(observation)
-    batch = slab.gatherer.everybody(attention)
+    batch = slab.gatherer.full_batch(attention)
     for array in [*slab.arrays.values(), slab.control.reward, slab.control.terminated, slab.control.truncated]:
         array[...] = 1
     rows = [batch.obs] if observation is BOX else [batch.obs["a"], batch.obs["b"][0]]
@@ -99,13 +99,13 @@ def test_a_batch_that_is_kept_does_not_change_with_the_next_step(slab_of, observ
 
 def test_without_copies_the_batch_is_the_memory_itself(slab_of):
     slab = slab_of(copy=False)
-    batch = slab.gatherer.everybody(Attention.NONE)
+    batch = slab.gatherer.full_batch(Attention.NONE)
     assert np.shares_memory(batch.obs, slab.arrays["obs:."])
     assert np.shares_memory(batch.reward, slab.control.reward)
 
 
 def test_some_slots_come_in_the_order_they_were_ready(slab):
-    batch = slab.gatherer.some(np.array([2, 0]), Attention.NONE)
+    batch = slab.gatherer.partial_batch(np.array([2, 0]), Attention.NONE)
     assert batch.slots.tolist() == [2, 0]
     assert batch.obs.tolist() == [[2, 2], [0, 0]]
     assert batch.reward.tolist() == [3, 1]
@@ -113,9 +113,9 @@ def test_some_slots_come_in_the_order_they_were_ready(slab):
 
 
 def test_changing_a_batch_does_not_change_the_pool(slab):
-    for batch in (slab.gatherer.everybody(Attention.NONE), slab.gatherer.some(np.arange(3), Attention.NONE)):
+    for batch in (slab.gatherer.full_batch(Attention.NONE), slab.gatherer.partial_batch(np.arange(3), Attention.NONE)):
         batch.obs[...], batch.valid[...], batch.reward[...] = 77, False, 77
-    again = slab.gatherer.everybody(Attention.NONE)
+    again = slab.gatherer.full_batch(Attention.NONE)
     assert again.obs.max() == 2
     assert again.valid.all()
 
@@ -128,9 +128,9 @@ def test_ended_episodes_are_told_with_return_length_and_time(slab, way):
     slab.control.episode_time_s[:] = [0.5, 0, 0.7]
     slots, nobody = np.array([2, 1, 0]), np.zeros(3, bool)
     batch = {
-        "everybody": lambda: slab.gatherer.everybody(Attention.ENDED),
-        "some": lambda: slab.gatherer.some(slots, Attention.ENDED),
-        "careful": lambda: slab.gatherer.careful(slots, Attention.ENDED, nobody, nobody, {}),
+        "everybody": lambda: slab.gatherer.full_batch(Attention.ENDED),
+        "some": lambda: slab.gatherer.partial_batch(slots, Attention.ENDED),
+        "careful": lambda: slab.gatherer.careful_batch(slots, Attention.ENDED, nobody, nobody, {}),
     }[way]()
     ended = batch.episodes
     assert dict(zip(ended.slots.tolist(), ended.returns.tolist(), strict=True)) == {0: 10, 2: 30}
@@ -145,9 +145,9 @@ def test_ended_episodes_are_told_with_return_length_and_time(slab, way):
 def test_infos_are_merged_by_row(slab, way):
     slab.tell(1, {"score": 7})
     batch = (
-        slab.gatherer.everybody(Attention.MAIL)
+        slab.gatherer.full_batch(Attention.MAIL)
         if way == "everybody"
-        else slab.gatherer.some(np.array([2, 1]), Attention.MAIL)
+        else slab.gatherer.partial_batch(np.array([2, 1]), Attention.MAIL)
     )
     row = batch.slots.tolist().index(1)
     assert batch.infos["score"][row] == 7
@@ -156,7 +156,7 @@ def test_infos_are_merged_by_row(slab, way):
 
 def test_an_old_letter_is_not_read_when_nobody_says_there_is_mail(slab):
     slab.tell(1, {"score": 7})
-    assert slab.gatherer.everybody(Attention.ENDED).infos == {}
+    assert slab.gatherer.full_batch(Attention.ENDED).infos == {}
 
 
 @pytest.mark.parametrize(("dtype", "value"), [("<f8", 2.5), ("<i4", 3), ("|b1", True)])
@@ -164,7 +164,7 @@ def test_declared_infos_come_from_the_slab_in_their_own_type(slab_of, dtype, val
     slab = slab_of(infos={"fuel": dtype})
     slab.arrays["info:fuel"][:] = value
     slab.arrays["has:fuel"][:] = [True, False, True]
-    infos = slab.gatherer.everybody(Attention.MAIL).infos
+    infos = slab.gatherer.full_batch(Attention.MAIL).infos
     assert infos["fuel"].dtype == np.dtype(dtype)
     assert infos["fuel"].tolist() == [value, type(value)(0), value]
     assert infos["_fuel"].tolist() == [True, False, True]
@@ -172,7 +172,7 @@ def test_declared_infos_come_from_the_slab_in_their_own_type(slab_of, dtype, val
 
 def test_declared_infos_that_nobody_gave_are_absent(slab_of):
     slab = slab_of(infos={"fuel": "<f8"})
-    assert slab.gatherer.everybody(Attention.MAIL).infos == {}
+    assert slab.gatherer.full_batch(Attention.MAIL).infos == {}
 
 
 @pytest.mark.parametrize("observation", [BOX, spaces.Dict({"plane": BOX, "said": spaces.Text(9)})])
@@ -182,7 +182,7 @@ def test_the_last_observation_of_an_episode_comes_with_its_info(slab_of, observa
     slab.arrays[f"final:{name}"][1] = 55
     objects = {} if observation is BOX else {"said": "hello"}
     slab.tell(1, {"level": 2}, objects, final_info={"why": "time"}, final_objects={"said": "bye"})
-    infos = slab.gatherer.everybody(Attention.MAIL).infos
+    infos = slab.gatherer.full_batch(Attention.MAIL).infos
     slab.arrays[f"final:{name}"][1] = 66
     final = infos["final_obs"][1]
     assert (final if observation is BOX else final["plane"]).tolist() == [55, 55]
@@ -196,7 +196,7 @@ def test_observations_that_travel_by_mail_are_kept_until_the_next_one(slab_of):
     slab = slab_of(spaces.Dict({"plane": BOX, "said": spaces.Text(9)}))
     for slot, word in enumerate(("one", "two", "three")):
         slab.tell(slot, {}, {"said": word})
-    assert slab.gatherer.everybody(Attention.MAIL).obs["said"] == ("one", "two", "three")
+    assert slab.gatherer.full_batch(Attention.MAIL).obs["said"] == ("one", "two", "three")
     slab.tell(2, {}, {"said": "four"})
     batch = slab.careful([2, 1], masked=[False, True])
     assert batch.obs["said"] == ("four", "two"), "a masked row has the last thing that was said"
@@ -241,7 +241,7 @@ def test_a_fresh_row_is_masked_and_still_has_its_resets_info(slab):
 def test_a_torn_row_becomes_zeros_and_its_neighbours_stay(slab):
     slab.control.torn[1] = 1
     slab.gatherer.blank(1)
-    assert slab.gatherer.everybody(Attention.NONE).obs.tolist() == [[0, 0], [0, 0], [2, 2]]
+    assert slab.gatherer.full_batch(Attention.NONE).obs.tolist() == [[0, 0], [0, 0], [2, 2]]
     assert not slab.control.torn[1]
 
 
@@ -253,7 +253,7 @@ def test_some_rows_of_a_nested_observation_are_those_slots_and_may_be_kept(monke
     )
     slab = slab_of(nested)
     slab.control.episode_return[:] = [10, 20, 30]
-    batch = slab.gatherer.some(np.array([2, 0]), Attention.ENDED)
+    batch = slab.gatherer.partial_batch(np.array([2, 0]), Attention.ENDED)
     for array in slab.arrays.values():
         array[...] = 0
     assert batch.obs["picture"].tolist() == [[[2, 2], [2, 2]], [[0, 0], [0, 0]]]
@@ -264,7 +264,10 @@ def test_some_rows_of_a_nested_observation_are_those_slots_and_may_be_kept(monke
 
 def test_a_flat_dict_keeps_its_keys_and_what_belongs_to_them(slab_of):
     slab = slab_of(spaces.Dict({"vector": BOX, "number": spaces.Discrete(9)}))
-    for batch in (slab.gatherer.everybody(Attention.NONE), slab.gatherer.some(np.array([0, 1, 2]), Attention.NONE)):
+    for batch in (
+        slab.gatherer.full_batch(Attention.NONE),
+        slab.gatherer.partial_batch(np.array([0, 1, 2]), Attention.NONE),
+    ):
         assert {key: rows.tolist() for key, rows in batch.obs.items()} == {
             "number": [0, 1, 2], "vector": [[0, 0], [1, 1], [2, 2]],
         }  # fmt: skip
@@ -274,7 +277,10 @@ def test_a_flat_dict_keeps_its_keys_and_what_belongs_to_them(slab_of):
 @pytest.mark.parametrize(("space", "obs"), [(spaces.Dict({}), {}), (spaces.Tuple([]), ())])
 def test_an_observation_without_parts_is_an_empty_one(slab_of, space, obs):
     slab = slab_of(space)
-    for batch in (slab.gatherer.everybody(Attention.NONE), slab.gatherer.some(np.array([0, 1, 2]), Attention.NONE)):
+    for batch in (
+        slab.gatherer.full_batch(Attention.NONE),
+        slab.gatherer.partial_batch(np.array([0, 1, 2]), Attention.NONE),
+    ):
         assert batch.obs == obs
         assert (batch.reward.tolist(), batch.slots.tolist(), batch.infos) == ([1, 2, 3], [0, 1, 2], {})
 

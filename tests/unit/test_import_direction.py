@@ -135,20 +135,28 @@ def test_the_exceptions_of_the_table_are_allowed(tmp_path: Path, file: str, line
     assert upward_arrows(tmp_path) == []
 
 
-def test_the_package_itself_imports_its_rooms_for_type_checkers_only():
+def test_the_package_itself_imports_only_the_list_of_games():
     body = ast.parse((PACKAGE / "__init__.py").read_text()).body
     at_run_time = [ast.unparse(node) for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
-    assert not [line for line in at_run_time if "ninelives" in line]
+    assert [line for line in at_run_time if "ninelives" in line] == [
+        "from ninelives.sims.games.registry import register as _register_games"
+    ]
+
+
+def test_importing_the_package_registers_the_games():
+    code = "import ninelives, gymnasium; print(*[name for name in gymnasium.registry if name.startswith('ninelives/')])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert {"ninelives/Errand-v0", "ninelives/Lantern-v0"} <= set(result.stdout.split())
 
 
 @pytest.mark.parametrize(
     ("statement", "unwanted"),
     [
-        ("import ninelives", "torch numpy gymnasium stable_baselines3 cloudpickle multiprocessing"),
-        ("import ninelives; ninelives.WorkerError", "torch numpy gymnasium"),
+        ("import ninelives", "torch stable_baselines3 cloudpickle cv2 ninelives.sims.emulators"),
+        ("import ninelives; ninelives.WorkerError", "torch cv2 ninelives.pool"),
         ("import ninelives; ninelives.Pool", "torch stable_baselines3 rich tyro ninelives.worker ninelives.testing"),
         ("import ninelives.worker.main", "torch stable_baselines3 rich tyro ninelives.pool"),
-        ("import ninelives.supervise.keeper", "torch gymnasium ninelives.pool ninelives.worker"),
+        ("import ninelives.supervise.keeper", "torch cloudpickle ninelives.pool ninelives.worker"),
     ],
 )
 def test_a_fresh_interpreter_loads_only_what_is_used(statement: str, unwanted: str):

@@ -2,12 +2,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ninelives.spec.layout import CACHE_LINE, Field, Layout
+from ninelives.spec.layout import CACHE_LINE, Layout, LayoutField
 
 DTYPES = st.sampled_from(["u1", "?", "<i4", "<f4", "<f8", "<i8"])
 SHAPES = st.lists(st.integers(0, 9), max_size=3).map(tuple)
 FIELDS = st.lists(st.tuples(SHAPES, DTYPES), max_size=8).map(
-    lambda parts: [Field(f"field{i}", shape, dtype) for i, (shape, dtype) in enumerate(parts)]
+    lambda parts: [LayoutField(f"field{i}", shape, dtype) for i, (shape, dtype) in enumerate(parts)]
 )
 
 
@@ -45,7 +45,7 @@ def test_writing_one_array_never_changes_another(fields):
 
 
 def test_views_are_the_buffer_itself_not_copies():
-    layout = Layout.of([Field("a", (2,), "u1"), Field("b", (2,), "u1")])
+    layout = Layout.of([LayoutField("a", (2,), "u1"), LayoutField("b", (2,), "u1")])
     buffer = bytearray(layout.nbytes)
     layout.views(buffer)["b"][:] = 7
     assert np.array_equal(layout.views(buffer)["b"], [7, 7])
@@ -58,11 +58,11 @@ def test_equal_fields_prove_themselves_by_equal_digests(fields):
 
 
 def test_any_difference_between_parent_and_worker_shows_in_the_digest():
-    base = [Field("obs", (4, 3), "<f4"), Field("action", (4,), "<i8")]
+    base = [LayoutField("obs", (4, 3), "<f4"), LayoutField("action", (4,), "<i8")]
     others = [
-        [Field("obs", (4, 4), "<f4"), base[1]],
-        [Field("obs", (4, 3), "<i4"), base[1]],
-        [Field("OBS", (4, 3), "<f4"), base[1]],
+        [LayoutField("obs", (4, 4), "<f4"), base[1]],
+        [LayoutField("obs", (4, 3), "<i4"), base[1]],
+        [LayoutField("OBS", (4, 3), "<f4"), base[1]],
         base[::-1],
         base[:1],
     ]

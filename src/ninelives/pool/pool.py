@@ -186,7 +186,7 @@ class Pool:
     def latest(self) -> Batch:
         """Every slot's row as it stands, without stepping anything; for views that must answer for all slots."""
         self._check_open()
-        return self._gatherer.everybody(Attention.NONE)
+        return self._gatherer.full_batch(Attention.NONE)
 
     def step(self, actions: Any) -> Batch:
         """``send`` then ``recv``; in one native call where nothing is wrong and the actions are plain rows."""
@@ -198,7 +198,7 @@ class Pool:
             if attention == ALREADY_SENT:
                 return self.recv()
             if attention != NOT_SENT:
-                batch = self._receiver.everybody(attention)
+                batch = self._receiver.full_batch(attention)
                 return batch if batch is not None else self.recv()
         self.send(actions)
         return self.recv()
@@ -234,7 +234,7 @@ class Pool:
         self._states.check(states, chosen)
         self._states.load(states, chosen)
         self._have_begun(chosen)
-        return self._gatherer.some(chosen, Attention.NONE)
+        return self._gatherer.partial_batch(chosen, Attention.NONE)
 
     def broadcast_state(self, from_slot: int, to_slots: Sequence[int] | None = None) -> Batch:
         """All other slots (or ``to_slots``) continue from where one slot is."""
@@ -257,7 +257,7 @@ class Pool:
         check_shape(state, self.num_envs, *self._rules())
         self._checkpointer.resume(state.slots)
         self._have_begun(chosen)
-        return self._gatherer.some(chosen, Attention.NONE)
+        return self._gatherer.partial_batch(chosen, Attention.NONE)
 
     def metrics(self) -> PoolMetrics:
         """Per-slot numbers: step-time percentiles, restarts, memory, share of time by phase, stragglers."""

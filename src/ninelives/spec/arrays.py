@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from ninelives.spec.layout import Field
+from ninelives.spec.layout import LayoutField
 
 
 class BadValueError(ValueError):
@@ -110,9 +110,11 @@ def leaves(node: Node) -> Iterator[Leaf]:
             yield from leaves(child)
 
 
-def fields(node: Node, prefix: str, slots: int) -> list[Field]:
+def fields(node: Node, prefix: str, slots: int) -> list[LayoutField]:
     """The slab fields of a tree for ``slots`` rows; mailbox leaves have none."""
-    return [Field(f"{prefix}:{leaf.name}", (slots, *leaf.shape), leaf.dtype) for leaf in leaves(node) if leaf.dtype]
+    return [
+        LayoutField(f"{prefix}:{leaf.name}", (slots, *leaf.shape), leaf.dtype) for leaf in leaves(node) if leaf.dtype
+    ]
 
 
 def assemble(node: Node, value_of: Callable[[Leaf], Any]) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ninelives.spec.arrays import Node, fields, leaves, tree_of
 from ninelives.spec.autoreset import Autoreset
-from ninelives.spec.layout import Field, Layout
+from ninelives.spec.layout import Layout, LayoutField
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class DataSpec:
         """Lay out everything an environment with these spaces needs."""
         observation, action = tree_of(observation_space), tree_of(action_space)
         final = fields(observation, "final", slots) if autoreset is Autoreset.SAME_STEP else []
-        declared = [Field(f"info:{key}", (slots,), dtype) for key, dtype in infos.items()]
-        masks = [Field(f"has:{key}", (slots,), "?") for key in infos]
+        declared = [LayoutField(f"info:{key}", (slots,), dtype) for key, dtype in infos.items()]
+        masks = [LayoutField(f"has:{key}", (slots,), "?") for key in infos]
         layout = Layout.of(
             [*fields(observation, "obs", slots), *fields(action, "action", slots), *final, *declared, *masks]
         )

@@ -1,4 +1,4 @@
-"""EnvSpec: which environment, told by name so that the parent never has to build it.
+"""EnvSpec: which environment, by name, so that the parent never has to build it.
 
 Four ways to say it, all picklable and all resolved inside the worker: a Gymnasium id (``"CartPole-v1"``, or
 ``"ale_py:ALE/Pong-v5"`` to import the registering module first), a ``"module:factory"`` path, a callable, or an
@@ -23,7 +23,7 @@ _FORKED_SAFELY = ("ale_py",)
 """Modules named by ids that start no threads and hold no devices when they are imported."""
 
 OUR_GAMES = "ninelives/"
-"""What the ids of the package's own games begin with; they are registered where one is made."""
+"""What the ids of the package's own games begin with."""
 
 OUR_MODULES = ("ninelives.sims.emulators.env", "cv2")
 """What those need."""
@@ -89,8 +89,6 @@ class EnvSpec:
         assert match is not None
         if match["module"]:
             importlib.import_module(match["module"])
-        if match["id"].startswith(OUR_GAMES):
-            importlib.import_module("ninelives.sims.games")
         # The passive checker warns and asserts on the first step of every new environment; `ninelives check` is its
         # better place, and its cost would be paid again after every restart.
         kwargs = {"disable_env_checker": True, **self.kwargs}

@@ -19,7 +19,7 @@ CACHE_LINE = 64
 
 
 @dataclass(frozen=True)
-class Field:
+class LayoutField:
     """One named array of a segment."""
 
     name: str
@@ -36,12 +36,12 @@ class Field:
 class Layout:
     """Fields with their byte offsets, and the size of the whole."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[LayoutField, ...]
     offsets: tuple[int, ...]
     nbytes: int
 
     @classmethod
-    def of(cls, fields: Iterable[Field]) -> Layout:
+    def of(cls, fields: Iterable[LayoutField]) -> Layout:
         """Lay fields out one after the other, each on its own cache line."""
         fields = tuple(fields)
         offsets, at = [], 0

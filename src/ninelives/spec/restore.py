@@ -1,6 +1,6 @@
 """The order to bring a slot back to where it was: how its episode began, what was done since, what was seen.
 
-Written by the parent while nobody serves the slot, read by the worker that will. Travels by mailbox.
+Written by the parent while no worker serves the slot, read by the worker that will. Travels by mailbox.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A doorbell: something to sleep on until somebody rings. An eventfd, or a pipe where there is none.
+"""A doorbell: something to sleep on until another process rings. An eventfd, or a pipe where there is none.
 
 Who sleeps says so in shared memory first (see ``bell.h`` for why no ring is ever lost), so a ring costs a system call
-only when somebody sleeps.
+only when the other side sleeps.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Bell:
         return cls(wait_fd, ring_fd)
 
     def ring(self) -> None:
-        """Wake whoever waits; never blocks."""
+        """Wake the process that waits; never blocks."""
         try:
             os.write(self.ring_fd, b"\1\0\0\0\0\0\0\0")
         except BlockingIOError:

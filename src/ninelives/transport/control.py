@@ -1,14 +1,14 @@
 """The control segment: every word that is not an environment's own data, with who writes it.
 
 Its size depends only on the numbers of workers and slots, so it exists before the first worker starts; the data slab
-follows once the first worker has told its spaces.
+follows once the first worker has reported its spaces.
 
 ===============  ========  ==================================================================================
 field            written   meaning
 ===============  ========  ==================================================================================
 parent           parent    line: asleep, wake_at; ``completed`` is an atomic counter of the workers
-to_worker        parent    a line per worker: stop, go, bytes of the letter that came with go, poll, its core + 1
-from_worker      worker    a line per worker: asleep, phase, slot + 1, generation, stage, bytes of its letter
+to_worker        parent    a line per worker: stop, go, bytes of the message that came with go, poll, its core + 1
+from_worker      worker    a line per worker: asleep, phase, slot + 1, generation, stage, bytes of its message
 since_ns         worker    monotonic time the phase was entered
 group            both      a line per group: sent (parent), done and attention (worker)
 op, seed, ...    parent    the request to a slot; read by the worker after it saw ``sent``
@@ -22,8 +22,8 @@ state_..., save  worker    a snapshot in the mailbox (bytes is zero when there i
 rng              worker    generator states with which the last two episodes began, by number modulo 2
 ===============  ========  ==================================================================================
 
-One writer per field. ``sent`` and ``done`` publish: everything written before them is visible to whoever has seen them.
-While a group's worker is dead and reaped, its ``done`` belongs to the parent.
+One writer per field. ``sent`` and ``done`` publish: everything written before them is visible to a process that has
+seen them. While a group's worker is dead and reaped, its ``done`` belongs to the parent.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninelives.spec.layout import Field, Layout
+from ninelives.spec.layout import Layout, LayoutField
 
 WORDS = 16
 """32-bit words in a line of 64 bytes; bell.h names the same columns."""
@@ -63,7 +63,7 @@ RECORD = np.dtype(
         "itemsize": RECORD_BYTES,
     }
 )
-"""What a slot's worker writes and reads in every step and the parent seldom does; worker/_native.c has the same struct.
+"""What a slot's worker writes and reads in every step and the parent rarely does; worker/_loop.c has the same struct.
 
 Two lines of its own for each slot, the first for what changes with every step: workers whose slots shared a line would
 take it from each other all the time.
@@ -101,15 +101,15 @@ def control_layout(workers: int, slots: int) -> Layout:
     ]
     return Layout.of(
         [
-            Field("parent", (WORDS,), "u4"),
-            Field("to_worker", (workers, WORDS), "u4"),
-            Field("from_worker", (workers, WORDS), "u4"),
-            Field("since_ns", (workers, 8), "u8"),
-            Field("group", (slots, WORDS), "u4"),
-            *(Field(name, (slots,), dtype) for name, dtype in per_slot),
-            Field("record", (slots, RECORD_BYTES), "u1"),
-            Field("rng", (slots, 2, RNG_BYTES), "u1"),
-            Field("step_histogram", (slots, HISTOGRAM_BUCKETS), "u4"),
+            LayoutField("parent", (WORDS,), "u4"),
+            LayoutField("to_worker", (workers, WORDS), "u4"),
+            LayoutField("from_worker", (workers, WORDS), "u4"),
+            LayoutField("since_ns", (workers, 8), "u8"),
+            LayoutField("group", (slots, WORDS), "u4"),
+            *(LayoutField(name, (slots,), dtype) for name, dtype in per_slot),
+            LayoutField("record", (slots, RECORD_BYTES), "u1"),
+            LayoutField("rng", (slots, 2, RNG_BYTES), "u1"),
+            LayoutField("step_histogram", (slots, HISTOGRAM_BUCKETS), "u4"),
         ]
     )
 

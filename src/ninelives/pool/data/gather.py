@@ -57,7 +57,7 @@ class Gatherer:
         self._common = (*parts, control.reward, control.terminated, control.truncated, self._all_valid)
         self._records = (control.episode_return, control.episode_length, control.episode_time_s)
 
-    def everybody(self, attention: int) -> Batch:
+    def full_batch(self, attention: int) -> Batch:
         """Every slot, none of them masked: the common case."""
         slots = self.all_slots
         if self._native is not None and not attention & Attention.MAIL:
@@ -72,7 +72,7 @@ class Gatherer:
         episodes = self._episodes(slots, terminated | truncated) if attention & Attention.ENDED else NO_EPISODES
         return Batch(obs, reward, terminated, truncated, valid, slots, infos, episodes)
 
-    def some(self, slots: Slots, attention: int) -> Batch:
+    def partial_batch(self, slots: Slots, attention: int) -> Batch:
         """These slots, none of them masked: the common case of first-ready batches."""
         if self._native is not None and not attention & Attention.MAIL:
             return self._common_batch(slots, True, attention)
@@ -93,7 +93,9 @@ class Gatherer:
             batch.obs = assemble(self._data.observation, lambda leaf: parts[leaf.name])
         return batch
 
-    def careful(self, slots: Slots, attention: int, masked: Mask, silent: Mask, faults: Mapping[int, Fault]) -> Batch:
+    def careful_batch(
+        self, slots: Slots, attention: int, masked: Mask, silent: Mask, faults: Mapping[int, Fault]
+    ) -> Batch:
         """These slots, some of them perhaps masked.
 
         ``masked`` rows carry no true transition, ``silent`` ones not even an info; ``faults`` maps slots to what broke

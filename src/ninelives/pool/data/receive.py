@@ -54,7 +54,7 @@ class Receiver:
         if need < self._all_groups and not self._asked_again and not self._coordinator.careful:
             found = self._caller.recv_some(need, self._turn, TICK_NS, self._coordinator.next_tick)
             if found is not None:
-                batch = self._some(*found)
+                batch = self._partial_batch(*found)
         while batch is None:
             batch = self._recv_once(need)
         return batch
@@ -63,11 +63,11 @@ class Receiver:
         """The rows of groups that are ready; None if some slot was asked again."""
         self._await(need)
         if need == self._all_groups and not self._status.troubled and not self._asked_again:
-            return self.everybody(self._caller.collect_all())
+            return self.full_batch(self._caller.collect_all())
         groups, attention = self._caller.collect(need, self._turn)
-        return self._some(groups, attention | self._carried)
+        return self._partial_batch(groups, attention | self._carried)
 
-    def everybody(self, attention: int) -> Batch | None:
+    def full_batch(self, attention: int) -> Batch | None:
         """Every group has answered: their batch, or None if some slot was asked again."""
         slots = self._gatherer.all_slots
         if attention & ~ORDINARY:
@@ -76,9 +76,9 @@ class Receiver:
                 return None
         if attention & ~ORDINARY or self._status.troubled:
             return self.hand_out(slots, attention)
-        return self._gatherer.everybody(attention)
+        return self._gatherer.full_batch(attention)
 
-    def _some(self, groups: list[int], attention: int) -> Batch | None:
+    def _partial_batch(self, groups: list[int], attention: int) -> Batch | None:
         self._turn = (groups[-1] + 1) % self._all_groups
         if len(groups) == self._all_groups:
             groups.sort()
@@ -90,7 +90,7 @@ class Receiver:
                 return None
         if attention & ~ORDINARY or self._status.troubled or self._asked_again:
             return self.hand_out(slots, attention)
-        return self._gatherer.some(slots, attention)
+        return self._gatherer.partial_batch(slots, attention)
 
     def _await(self, need: int) -> None:
         caller, coordinator = self._caller, self._coordinator
@@ -132,7 +132,7 @@ class Receiver:
         self._coordinator.came_back(status.handed_out(slots, up), now)
         self._control.op[slots] = Op.STEP
         self._coordinator.raise_newest()
-        return self._gatherer.careful(slots, attention, masked, silent, faults)
+        return self._gatherer.careful_batch(slots, attention, masked, silent, faults)
 
     def _keep_snapshots(self, slots: Slots) -> None:
         for slot in slots[self._control.state_bytes[slots] > 0].tolist():
