@@ -8,7 +8,12 @@ import sys
 import numpy
 from setuptools import Extension, setup
 
-HEADERS = ["src/ninelives/transport/bell.h", "src/ninelives/transport/bytes.h", "src/ninelives/transport/hook.h"]
+HEADERS = [
+    "src/ninelives/transport/bell.h",
+    "src/ninelives/transport/bytes.h",
+    "src/ninelives/transport/hook.h",
+    "src/ninelives/worker/digest.h",
+]
 
 
 def native(name: str, source: str, optimized: str = "-O2") -> Extension:

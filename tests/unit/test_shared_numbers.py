@@ -12,10 +12,10 @@ from ninelives.sims.libretro import api
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.phase import Attention, Op, Phase
 from ninelives.transport import control
-from ninelives.worker import digest, loop, replay
+from ninelives.worker import loop, replay
 
 PACKAGE = Path(ninelives.__file__).parent
-SOURCES = sorted([*PACKAGE.rglob("_*.c"), PACKAGE / "transport" / "bell.h"])
+SOURCES = sorted([*PACKAGE.rglob("_*.c"), PACKAGE / "transport" / "bell.h", PACKAGE / "worker" / "digest.h"])
 IN_PYTHON = {
     **{f"PHASE_{phase.name}": int(phase) for phase in Phase},
     **{f"OP_{op.name}": int(op) for op in Op},
@@ -23,7 +23,7 @@ IN_PYTHON = {
     **{mode.name: int(mode) for mode in Autoreset},
     **{name: value for name, value in vars(control).items() if name.isupper()},
     **{name: value for name, value in vars(loop).items() if name.startswith(("LEAF_", "MAX_"))},
-    **{name: value for module in (replay, digest) for name, value in vars(module).items() if name.endswith("_BIT")},
+    **{name: value for name, value in vars(replay).items() if name.endswith("_BIT")},
     **{name: getattr(recorder, name) for name in ("STEP", "AUTORESET")},
     **{name: getattr(api, name) for name in ("DEVICE_JOYPAD", "ID_JOYPAD_MASK", "ASK_BITS")},
     **{ask.name: int(ask) for ask in api.Ask},
@@ -31,7 +31,7 @@ IN_PYTHON = {
     **{name: getattr(sparse, name) for name in ("BLOCK", "MOST_PARTS")},
 }
 ONLY_IN_C = {
-    *("MAX_BUFFERS", "ALWAYS_FULL_BYTES", "SAMPLES", "BLOCK_WORDS", "LINE_DIGESTS"),
+    *("MAX_BUFFERS", "BLOCK_BYTES", "LANE_GROUPS", "LINE_DIGESTS"),
     *("PILE_BATCHES", "PILE_BYTES", "SIZE_BYTES"),
 }
 

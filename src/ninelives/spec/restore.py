@@ -41,15 +41,13 @@ class Restore:
     Without a beginning the environment is only built anew: the slot's next request begins an episode by itself.
 
     ``digests`` are 32-bit words, one per row: the row before each action, and the row after the last. With a snapshot
-    the first of them cannot be checked. Of the first ``coarse`` of them only the lowest byte was kept. ``calls`` are
-    (step, request), in order.
+    the first of them cannot be checked. ``calls`` are (step, request), in order.
     """
 
     beginning: Beginning | None
     actions: bytes = b""
     steps: int = 0
     digests: bytes = b""
-    coarse: int = 0
     calls: Sequence[tuple[int, CallRequest]] = field(default_factory=tuple)
 
 

@@ -19,11 +19,11 @@
 #include <string.h>
 #include "bell.h"
 #include "bytes.h"
+#include "digest.h"
 
 enum { PHASE_IDLE = 0, PHASE_RESET = 3, PHASE_STEP = 4 };
 enum { OP_NONE = 0, OP_STEP = 1 };
 enum { ATTENTION_ENDED = 2 };
-enum { TERMINATED_BIT = 1, TRUNCATED_BIT = 2 };           /* flags as they go into a digest: worker/replay.py */
 enum { NEXT_STEP = 0, SAME_STEP = 1 };
 enum { LEAF_ARRAY = 1, LEAF_INT = 2 };
 enum { HISTOGRAM_BUCKETS = 80, MAX_BUFFERS = 40, MAX_LEAVES = 32, MAX_DIMS = 8 };
@@ -73,12 +73,8 @@ typedef struct {
     uint32_t *histogram, *digest;
     Leaf leaves[MAX_LEAVES];
     int leaf_count;        /* 0: rows are written and digested by the slot */
-    size_t row_bytes;      /* of all leaves */
     int check_nan, always_info;
     int traces;            /* leave digests, so that a dead worker's episodes can be brought back */
-    int32_t *unsealed;     /* slots whose newest rows have no digest yet */
-    Py_ssize_t unsealed_count;
-    double credit_ns, digest_ns; /* what steps have earned for whole digests, and what one costs */
     int asks_seed;         /* resets go through the slot, which knows the episode's seed */
     int64_t *actions;      /* NULL: ask the slot */
     int autoreset, bell_fd, parent_fd;
@@ -145,7 +141,6 @@ static int hold_observation(Loop *self, PyObject *observation) {
         Leaf *leaf = &self->leaves[self->leaf_count];
         if (hold_leaf(leaf, PyList_GET_ITEM(observation, i)) < 0) return -1;
         self->leaf_count++;
-        self->row_bytes += (size_t)leaf->bytes;
     }
     return 0;
 }
@@ -154,7 +149,6 @@ static int hold_observation(Loop *self, PyObject *observation) {
 static int hold_groups(Loop *self, PyObject *groups) {
     self->table_count = PyList_Size(groups);
     if (self->table_count < 0) return -1;
-    Py_ssize_t most = 0;
     self->tables = calloc((size_t)self->table_count + 1, sizeof(Table));
     if (!self->tables) { PyErr_NoMemory(); return -1; }
     for (Py_ssize_t t = 0; t < self->table_count; t++) {
@@ -174,10 +168,7 @@ static int hold_groups(Loop *self, PyObject *groups) {
             Py_INCREF(seat->base);
             table->count++;
         }
-        if (table->count > most) most = table->count;
     }
-    self->unsealed = calloc((size_t)most + 1, sizeof *self->unsealed);
-    if (!self->unsealed) { PyErr_NoMemory(); return -1; }
     return 0;
 }
 
@@ -232,7 +223,6 @@ static void Loop_dealloc(Loop *self) {
         free(self->tables[t].seats);
     }
     free(self->tables);
-    free(self->unsealed);
     Py_XDECREF(self->bad_value);
     Py_XDECREF(self->s_serve);
     Py_XDECREF(self->s_read_action);
@@ -251,126 +241,21 @@ static void Loop_dealloc(Loop *self) {
 
 /* ---- digests ---------------------------------------------------------------------------------------------------- */
 
-/* A digest is either of every byte, or of a few words all over the row. Its lowest bit says which, so that a replay can
- * make the same. Only equality matters, not secrecy. */
-enum { FULL_BIT = 1, ALWAYS_FULL_BYTES = 1024, SAMPLES = 16, BLOCK_WORDS = 8 };
-#define DIGEST_COUNT 0x452821E638D01377ull
-#define DIGEST_SHARE 0.005        /* of the time spent in steps may go into digests of every byte */
-
-/* Both halves of a long product: every bit of either word moves about half of the result's. */
-static inline uint64_t fold(uint64_t a, uint64_t b) {
-    __uint128_t product = (__uint128_t)(a ^ 0x9E3779B97F4A7C15ull) * (b ^ 0xBF58476D1CE4E5B9ull);
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-/* Eight lanes, because one multiplication after the other would wait for the one before. */
-__attribute__((noinline)) static uint64_t digest_blocks(const char *data, size_t blocks, uint64_t start) {
-    uint64_t lanes[BLOCK_WORDS], words[BLOCK_WORDS];
-    for (int i = 0; i < BLOCK_WORDS; i++) lanes[i] = start + (uint64_t)i * 0x13198A2E03707344ull;
-    for (size_t n = 0; n < blocks; n++, data += sizeof words) {
-        memcpy(words, data, sizeof words);
-#pragma GCC unroll 8
-        for (int i = 0; i < BLOCK_WORDS; i++) {
-            uint64_t mixed = lanes[i] ^ words[i];
-            lanes[i] = (mixed << 31 | mixed >> 33) * 0x9E3779B97F4A7C15ull;
-        }
-    }
-    for (int half = BLOCK_WORDS / 2; half; half /= 2)
-        for (int i = 0; i < half; i++) lanes[i] = fold(lanes[i], lanes[i + half]);
-    return fold(start, lanes[0]);
-}
-
-static inline uint64_t digest_rest(const char *data, size_t count, uint64_t digest) {
-    uint64_t words[2];
-    for (; count >= 16; data += 16, count -= 16) {
-        memcpy(words, data, 16);
-        digest = fold(digest ^ words[0], words[1]);
-    }
-    if (!count) return digest;
-    words[0] = words[1] = 0;
-    memcpy(words, data, count);
-    return fold(digest ^ words[0], words[1] ^ count);
-}
-
-static inline uint64_t digest_all(const char *data, size_t count, uint64_t start) {
-    uint64_t digest = start ^ count * DIGEST_COUNT;
-    size_t blocks = count >= 256 ? count / (8 * BLOCK_WORDS) : 0, done = blocks * 8 * BLOCK_WORDS;
-    if (blocks) digest = digest_blocks(data, blocks, digest);
-    return digest_rest(data + done, count - done, digest);
-}
-
-static uint64_t digest_some(const char *data, size_t count, uint64_t start) {
-    uint64_t digest = start ^ count * DIGEST_COUNT;
-    if (count < 8 * SAMPLES) return digest_rest(data, count, digest);
-    char words[8 * SAMPLES];
-    for (size_t i = 0; i < SAMPLES; i++) memcpy(words + 8 * i, data + i * (count - 8) / (SAMPLES - 1), 8);
-    return digest_blocks(words, SAMPLES / BLOCK_WORDS, digest);
-}
-
-static inline uint32_t seal_digest(uint64_t digest, double reward, int flags, int full) {
-    uint64_t bits;
-    memcpy(&bits, &reward, sizeof bits);
-    digest = fold(digest ^ (uint64_t)flags, bits);
-    return ((uint32_t)(digest >> 32) & ~(uint32_t)FULL_BIT) | (full ? FULL_BIT : 0);
-}
-
-/* One leaf after the other, each going on from the number of the one before. */
-static inline uint64_t digest_leaves(const Loop *self, Py_ssize_t s, int full) {
-    uint64_t digest = 0;
-    for (int i = 0; i < self->leaf_count; i++) {
-        const Leaf *leaf = &self->leaves[i];
-        const char *row = leaf->rows + s * leaf->bytes;
-        digest = full ? digest_all(row, (size_t)leaf->bytes, digest) : digest_some(row, (size_t)leaf->bytes, digest);
-    }
-    return digest;
-}
-
-/* Big rows are digested whole only as often as steps pay for it. */
-static uint32_t digest_big_row(Loop *self, Py_ssize_t s, double reward, int flags) {
-    if (self->credit_ns < self->digest_ns) return seal_digest(digest_leaves(self, s, 0), reward, flags, 0);
-    uint64_t began = monotonic_ns(), digest = digest_leaves(self, s, 1);
-    double took = (double)(monotonic_ns() - began);
-    self->credit_ns -= took;
-    self->digest_ns += (took - self->digest_ns) / 8;
-    return seal_digest(digest, reward, flags, 1);
-}
-
-/* The row that was just written needs a digest. A big one gets it while it is still near; small ones when the last step of
- * the request is done. Those with parts that travel by mail are digested by the slot. */
+/* Digest the row that was just written. Rows with parts that travel by mail are digested by the slot. */
 static int seal_row(Loop *self, Seat *seat, double reward, int flags) {
     if (!self->traces) return 0;
-    if (self->leaf_count) {
-        if (self->row_bytes > ALWAYS_FULL_BYTES) self->digest[seat->index] = digest_big_row(self, seat->index, reward, flags);
-        else self->unsealed[self->unsealed_count++] = (int32_t)seat->index;
-        return 0;
+    if (!self->leaf_count) {
+        PyObject *done = PyObject_CallMethod(seat->slot, "seal", "di", reward, flags);
+        Py_XDECREF(done);
+        return done ? 0 : -1;
     }
-    PyObject *done = PyObject_CallMethod(seat->slot, "seal", "di", reward, flags);
-    Py_XDECREF(done);
-    return done ? 0 : -1;
-}
-
-/* Digests of all small rows of a request, one after the other: between two steps this code would have to be fetched anew,
- * for Python fills the processor's cache of instructions. Nothing is lost with a worker that dies before: what was not
- * published is done again. */
-static void seal_small_rows(Loop *self) {
-    const int32_t *slots = self->unsealed;
-    const uint8_t *terminated = self->terminated, *truncated = self->truncated;
-    const double *reward = self->reward;
-    uint32_t *sealed = self->digest;
-    /* Four floats or two doubles, as the plainest control tasks have: equal to the general way, without its questions. */
-    const char *words_of = self->leaf_count == 1 && self->leaves[0].bytes == 16 ? self->leaves[0].rows : NULL;
-    for (Py_ssize_t i = 0, count = self->unsealed_count; i < count; i++) {
-        Py_ssize_t s = slots[i];
-        uint64_t words[2], digest;
-        if (words_of) {
-            memcpy(words, words_of + 16 * s, 16);
-            digest = fold(16 * DIGEST_COUNT ^ words[0], words[1]);
-        } else {
-            digest = digest_leaves(self, s, 1);
-        }
-        sealed[s] = seal_digest(digest, reward[s], terminated[s] * TERMINATED_BIT | truncated[s] * TRUNCATED_BIT, 1);
+    uint64_t digest = 0;
+    for (int i = 0; i < self->leaf_count; i++) { /* one leaf after the other, each going on from the one before */
+        const Leaf *leaf = &self->leaves[i];
+        digest = digest_bytes(leaf->rows + seat->index * leaf->bytes, (size_t)leaf->bytes, digest);
     }
-    self->unsealed_count = 0;
+    self->digest[seat->index] = digest_row(digest, reward, flags);
+    return 0;
 }
 
 /* ---- generators -------------------------------------------------------------------------------------------------- */
@@ -651,10 +536,8 @@ static int serve_table(Loop *self, Table *table, uint32_t *attention) {
         *attention |= bits;
         uint64_t after = monotonic_ns();
         if (!failed && !resets) count_step(self, seat->index, after - now);
-        self->credit_ns += DIGEST_SHARE * (double)(after - now);
         now = after;
     }
-    seal_small_rows(self);
     stamp(self, PHASE_IDLE, -1, now);
     return 0;
 }
@@ -804,13 +687,12 @@ static PyObject *pcg64_record(PyObject *module, PyObject *const *args, Py_ssize_
     Py_RETURN_NONE;
 }
 
-/* digest(buffer, start, full), seal(digest, reward, flags, full): what the loop does, for rows that Python writes. */
+/* digest(buffer, start), seal(digest, reward, flags): what the loop does, for rows that Python writes. */
 static PyObject *py_digest(PyObject *module, PyObject *args) {
     Py_buffer data;
     unsigned long long start;
-    int full;
-    if (!PyArg_ParseTuple(args, "y*Kp", &data, &start, &full)) return NULL;
-    uint64_t digest = full ? digest_all(data.buf, (size_t)data.len, start) : digest_some(data.buf, (size_t)data.len, start);
+    if (!PyArg_ParseTuple(args, "y*K", &data, &start)) return NULL;
+    uint64_t digest = digest_bytes(data.buf, (size_t)data.len, start);
     PyBuffer_Release(&data);
     return PyLong_FromUnsignedLongLong(digest);
 }
@@ -818,9 +700,9 @@ static PyObject *py_digest(PyObject *module, PyObject *args) {
 static PyObject *py_seal(PyObject *module, PyObject *args) {
     unsigned long long digest;
     double reward;
-    int flags, full;
-    if (!PyArg_ParseTuple(args, "Kdip", &digest, &reward, &flags, &full)) return NULL;
-    return PyLong_FromUnsignedLong(seal_digest(digest, reward, flags, full));
+    int flags;
+    if (!PyArg_ParseTuple(args, "Kdi", &digest, &reward, &flags)) return NULL;
+    return PyLong_FromUnsignedLong(digest_row(digest, reward, flags));
 }
 
 static PyMethodDef functions[] = {

@@ -1,8 +1,7 @@
-"""32 bits that stand for a row: its observation, reward and flags. Equal rows have equal digests.
+"""32 bits that stand for a row: every byte of its observation, its reward and its flags. Equal rows have equal digests.
 
-A digest is of every byte, or of a few words all over the row (only the native loop makes those, of big rows whose steps
-are very short); the lowest bit says which. The native loop makes the same digests as the native functions here. The
-pure-Python pair makes others, which is fine: digests are only compared within one pool, whose workers are of one kind.
+The native loop makes the same digests as the native functions here. The pure-Python pair makes others, which is fine:
+digests are only compared within one pool, whose workers are of one kind.
 """
 
 from __future__ import annotations
@@ -14,28 +13,17 @@ from typing import Any
 
 from ninelives.native import native_module
 
-FULL_BIT = 1
-
-OfBytes = Callable[[Any, int, bool], int]
-Seal = Callable[[int, float, int, bool], int]
+OfBytes = Callable[[Any, int], int]
+Seal = Callable[[int, float, int], int]
 
 
 def digest_functions() -> tuple[OfBytes, Seal]:
-    """``of_bytes(buffer, start, full)`` to go on from a number, and ``seal(number, reward, flags, full)``."""
+    """``of_bytes(buffer, start)``, which continues from a number, and ``seal(number, reward, flags)``."""
     native = native_module("ninelives.worker._native")
     if native is not None:
         return native.digest, native.seal
-    return _of_bytes, _seal
+    return zlib.crc32, _seal
 
 
-def is_full(digest: int) -> bool:
-    """Whether the digest is of every byte."""
-    return bool(digest & FULL_BIT)
-
-
-def _of_bytes(buffer: Any, start: int, full: bool) -> int:
-    return zlib.crc32(buffer, start)
-
-
-def _seal(number: int, reward: float, flags: int, full: bool) -> int:
-    return zlib.crc32(struct.pack("<dB", reward, flags), number) & ~FULL_BIT | full
+def _seal(number: int, reward: float, flags: int) -> int:
+    return zlib.crc32(struct.pack("<dB", reward, flags), number)

@@ -20,7 +20,7 @@ from ninelives.spec.phase import Attention
 from ninelives.transport.control import Control
 from ninelives.transport.mailbox import STATE, Mailbox
 from ninelives.worker import rng
-from ninelives.worker.digest import digest_functions, is_full
+from ninelives.worker.digest import digest_functions
 from ninelives.worker.snapshot_schedule import Saver
 
 
@@ -37,25 +37,25 @@ class Trace:
 
     def seal(self, objects: Mapping[str, Any], reward: float, flags: int) -> None:
         """Digest the row as it lies in the slab."""
-        self._control.digest[self._index] = self._digest(self._rows.values(), objects, reward, flags, full=True)
+        self._control.digest[self._index] = self._digest(self._rows.values(), objects, reward, flags)
 
-    def digest_of(self, obs: Any, reward: float, flags: int, like: int, check: str) -> int:
-        """The digest a row would have, without writing the row; of the same kind as ``like``."""
+    def digest_of(self, obs: Any, reward: float, flags: int, check: str) -> int:
+        """The digest a row would have, without writing the row."""
         arrays, objects = [], {}
         for leaf, value in split(self._data.observation, obs):
             if leaf.dtype is None:
                 objects[leaf.name] = value
             else:
                 arrays.append(np.asarray(checked_leaf(leaf, value, check), dtype=leaf.dtype))
-        return self._digest(arrays, objects, reward, flags, is_full(like))
+        return self._digest(arrays, objects, reward, flags)
 
-    def _digest(self, arrays: Any, objects: Mapping[str, Any], reward: float, flags: int, full: bool) -> int:
+    def _digest(self, arrays: Any, objects: Mapping[str, Any], reward: float, flags: int) -> int:
         number = 0
         for array in arrays:
-            number = self._of_bytes(np.ascontiguousarray(array).reshape(-1).view(np.uint8), number, full)
+            number = self._of_bytes(np.ascontiguousarray(array).reshape(-1).view(np.uint8), number)
         if objects:
-            number = self._of_bytes(cloudpickle.dumps(dict(objects)), number, full)
-        return self._seal(number, reward, flags, full)
+            number = self._of_bytes(cloudpickle.dumps(dict(objects)), number)
+        return self._seal(number, reward, flags)
 
     def record_rng(self, env: Any) -> None:
         """Remember with which generator the next episode begins; the present one's record stays beside it."""

@@ -19,11 +19,8 @@ from ninelives.worker.snapshots import Snapshotter
 
 TERMINATED_BIT, TRUNCATED_BIT = 1, 2
 
-WHOLE, LOWEST_BYTE = 0xFFFFFFFF, 0xFF
-"""What is compared of a digest."""
-
-RowDigest = Callable[[Any, float, int, int], int]
-"""The digest of (observation, reward, flags), of the same kind as a fourth one."""
+RowDigest = Callable[[Any, float, int], int]
+"""The digest of (observation, reward, flags)."""
 
 
 class DiffersError(Exception):
@@ -60,12 +57,12 @@ class Replay:
             DiffersError: a row is not what it was.
             Exception: whatever the environment raises.
         """
-        digests, coarse = memoryview(order.digests).cast("I"), order.coarse
+        digests = memoryview(order.digests).cast("I")
         pending = deque(order.calls)
         # A snapshot is taken within a step: calls made at that step came after it, earlier ones are part of it (and
         # still matter for what it does not hold).
         self._call_up_to(pending, BEFORE_RESET if beginning.state is None else beginning.length - 1)
-        self._begin(beginning, digests[0], mask=LOWEST_BYTE if coarse else WHOLE)
+        self._begin(beginning, digests[0])
         length, total, over = beginning.length, beginning.total, beginning.over
         for k in range(order.steps):
             self._call_up_to(pending, length)
@@ -73,13 +70,12 @@ class Replay:
             obs, reward, terminated, truncated, _ = self.env.step(self.codec.decode(row))
             reward, over = float(reward), bool(terminated) or bool(truncated)
             length, total = length + 1, total + reward
-            mask = LOWEST_BYTE if k + 1 < coarse else WHOLE
-            self._compare(obs, reward, flags_of(terminated, truncated), digests[k + 1], length, mask)
+            self._compare(obs, reward, flags_of(terminated, truncated), digests[k + 1], length)
             self.progress(length)
         self._call_up_to(pending, length)
         return Arrived(length, total, over)
 
-    def _begin(self, beginning: Beginning, digest: int, mask: int) -> None:
+    def _begin(self, beginning: Beginning, digest: int) -> None:
         """Reset and compare the first row, or load a snapshot, which has none."""
         if beginning.state is not None:
             if self.snapshotter is None:
@@ -90,10 +86,10 @@ class Replay:
             rng.restore(self.env, beginning.rng)
         asked = beginning.seed is not None or beginning.options is not None
         answer = self.env.reset(seed=beginning.seed, options=beginning.options) if asked else self.env.reset()
-        self._compare(answer[0], 0.0, 0, digest, beginning.length, mask)
+        self._compare(answer[0], 0.0, 0, digest, beginning.length)
 
-    def _compare(self, obs: Any, reward: float, flags: int, digest: int, step: int, mask: int) -> None:
-        if (self.digest_of(obs, reward, flags, digest) ^ digest) & mask:
+    def _compare(self, obs: Any, reward: float, flags: int, digest: int, step: int) -> None:
+        if self.digest_of(obs, reward, flags) != digest:
             raise DiffersError(step)
 
     def _call_up_to(self, pending: deque[tuple[int, CallRequest]], step: int) -> None:

@@ -243,7 +243,7 @@ class Journal:
         sheets, done = self._sheets, self._done(slot, is_open)
         beginning = self._nearest(slot, done, skip_snapshots)
         last = sheets.seen[slot] if is_open else self._control.digest[slot]
-        actions, digests, coarse = self._entries(slot, beginning.length, done)
+        actions, digests = self._entries(slot, beginning.length, done)
         if len(digests) != DIGEST_BYTES * (done - beginning.length):
             return None
         return Restore(
@@ -251,7 +251,6 @@ class Journal:
             actions=actions,
             steps=done - beginning.length,
             digests=digests + np.uint32(last).tobytes(),
-            coarse=coarse,
             calls=self._calls(slot, int(sheets.episode[slot])),
         )
 
@@ -302,8 +301,8 @@ class Journal:
         """Whether the episode began before this: a snapshot was taken here, and there is an older one, or a reset."""
         return beginning.state is not None and beginning is not self._first(slot)
 
-    def _entries(self, slot: int, start: int, stop: int) -> tuple[bytes, bytes, int]:
-        """Actions, digests, and how many of these are not whole any more."""
+    def _entries(self, slot: int, start: int, stop: int) -> tuple[bytes, bytes]:
+        """Actions and digests of these steps."""
         sheets = self._sheets
         base = int(sheets.base[slot])
         old_actions, old_digests = self._shelves[slot].get(int(sheets.episode[slot]), start, min(stop, base))
@@ -311,7 +310,6 @@ class Journal:
         return (
             old_actions + sheets.actions[slot, first:last].tobytes(),
             old_digests + sheets.digests[slot, first:last].tobytes(),
-            len(old_digests) // DIGEST_BYTES,
         )
 
 

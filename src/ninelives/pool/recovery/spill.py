@@ -1,8 +1,4 @@
-"""Old chunks of one slot's journal: in memory while they are few, in a file when an episode grows very long.
-
-Of old digests only the lowest byte is kept. Whoever went another way some thousand steps ago gave many other rows
-since, and new memory is dear: in a virtual machine a fresh page takes longer than the notes of a thousand steps.
-"""
+"""Old chunks of one slot's journal: in memory while they are few, in a file when an episode grows very long."""
 
 from __future__ import annotations
 
@@ -54,14 +50,14 @@ class Shelf:
         if episode != self._episode:
             self._drop_all()
             self._episode = episode
-        body = b"".join((actions, digests.astype(np.uint8).data))
+        body = b"".join((actions, digests.tobytes()))
         self._chunks.append(Chunk(start, start + len(digests), body))
         self.memory_bytes += len(body)
         if self.memory_bytes > self._memory_limit:
             self._spill()
 
     def get(self, episode: int, start: int, stop: int) -> tuple[bytes, bytes]:
-        """Actions of these entries, and what is left of their digests, as words."""
+        """Actions and digests of these entries."""
         actions, digests = b"", b""
         if episode != self._episode or start >= stop:
             return actions, digests
@@ -70,7 +66,7 @@ class Shelf:
             if first < last:
                 body, middle = self._body(chunk), (chunk.stop - chunk.start) * self._width
                 actions += body[first * self._width : last * self._width]
-                digests += np.frombuffer(body, np.uint8)[middle + first : middle + last].astype(np.uint32).tobytes()
+                digests += body[middle + first * DIGEST_BYTES : middle + last * DIGEST_BYTES]
         return actions, digests
 
     def forget_before(self, step: int) -> None:
@@ -94,7 +90,7 @@ class Shelf:
             return chunk.body
         with self._path.open("rb") as file:
             file.seek(chunk.offset)
-            return file.read((chunk.stop - chunk.start) * (self._width + 1))
+            return file.read((chunk.stop - chunk.start) * (self._width + DIGEST_BYTES))
 
     def _drop_all(self) -> None:
         self._chunks.clear()
