@@ -15,7 +15,9 @@ from types import ModuleType
 
 MODULES = (
     "ninelives.transport._exchange",
-    "ninelives.worker._native",
+    "ninelives.worker._loop",
+    "ninelives.worker._digest",
+    "ninelives.worker._stack",
     "ninelives.pool._native",
     "ninelives.sims.emulators._resize",
     "ninelives.sims.emulators._sparse",

@@ -114,15 +114,15 @@ class Worker:
 
     def _make_loop(self, twin, check, autoreset, heals):
         if twin == "native":
-            require_module("ninelives.worker._native")
+            require_module("ninelives.worker._loop")
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("NINELIVES_NATIVE", "1" if twin == "native" else "0")
             groups = {g: [self.seats[s] for s in slots] for g, slots in self.groups.items()}
             loop = make_loop(
                 self.control, 0, self.stamp, groups, self.data, self.arrays, check, autoreset, self.bell,
-                self.parent_bell, traces=heals,
+                self.parent_bell, heals=heals,
             )  # fmt: skip
-        assert type(loop).__module__ == ("ninelives.worker._native" if twin == "native" else "ninelives.worker.loop")
+        assert type(loop).__module__ == ("ninelives.worker._loop" if twin == "native" else "ninelives.worker.loop")
         return loop
 
     def __enter__(self):

@@ -65,7 +65,7 @@ def test_every_field_of_the_control_segment_has_a_typed_name():
 
 
 def test_the_words_of_a_slots_record_are_where_the_native_loop_looks_for_them():
-    text = (PACKAGE / "worker" / "_native.c").read_text()
+    text = (PACKAGE / "worker" / "_loop.c").read_text()
     (body,) = re.findall(r"typedef struct \{([^}]*)\} Record;", text)
     sizes, at, found = {"double": 8, "int64_t": 8, "uint64_t": 8, "uint8_t": 1}, 0, {}
     for kind, names in re.findall(r"(\w+) ([^;]*);", body):

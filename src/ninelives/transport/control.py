@@ -63,7 +63,7 @@ RECORD = np.dtype(
         "itemsize": RECORD_BYTES,
     }
 )
-"""What a slot's worker writes and reads in every step and the parent seldom does; worker/_native.c has the same struct.
+"""What a slot's worker writes and reads in every step and the parent seldom does; worker/_loop.c has the same struct.
 
 Two lines of its own for each slot, the first for what changes with every step: workers whose slots shared a line would
 take it from each other all the time.

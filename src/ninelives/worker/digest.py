@@ -19,9 +19,9 @@ Seal = Callable[[int, float, int], int]
 
 def digest_functions() -> tuple[OfBytes, Seal]:
     """``of_bytes(buffer, start)``, which continues from a number, and ``seal(number, reward, flags)``."""
-    native = native_module("ninelives.worker._native")
+    native = native_module("ninelives.worker._digest")
     if native is not None:
-        return native.digest, native.seal
+        return native.digest_bytes, native.digest_row
     return zlib.crc32, _seal
 
 

@@ -75,11 +75,11 @@ def make_loop(
     autoreset: Autoreset,
     bell: Bell,
     parent_bell: Bell,
-    traces: bool = False,
-    asks_seed: bool = False,
+    heals: bool = False,
+    seed_episodes: bool = False,
 ) -> Loop:
     """The native loop where it is built and allowed, else the Python one."""
-    native = native_module("ninelives.worker._native")
+    native = native_module("ninelives.worker._loop")
     rounds = WORKER_ROUNDS if control.to_worker[worker, TO_POLL] else 0
     if native is None:
         answerer = Answerer(control, worker, tuple(groups), bell, parent_bell, rounds)
@@ -95,8 +95,8 @@ def make_loop(
         actions=_fast_actions(data, arrays),
         check_nan=check != "shape",
         always_info=bool(data.infos) or any(leaf.dtype is None for leaf in leaves(data.observation)),
-        traces=traces,
-        asks_seed=asks_seed,
+        heals=heals,
+        seed_episodes=seed_episodes,
         pcg64=np.random.PCG64 if rng.fast_copy() is not None else None,
         autoreset=int(autoreset),
         bell_fd=bell.wait_fd,

@@ -59,10 +59,10 @@ def run(args: Mapping[str, Any], payload: Any) -> int:
 
 def _leave_native_stack() -> None:
     """On request leave the native stack too: a handler of our own, called by faulthandler after the Python stack."""
-    native = native_module("ninelives.worker._native")
+    native = native_module("ninelives.worker._stack")
     if native is not None:
         faulthandler.unregister(DUMP_SIGNAL)
-        native.install_native_dump(int(DUMP_SIGNAL), 2)
+        native.install(int(DUMP_SIGNAL), 2)
         faulthandler.register(DUMP_SIGNAL, file=2, all_threads=True, chain=True)
 
 
@@ -148,8 +148,8 @@ class Worker:
             Autoreset(self._spec.autoreset),
             self._bell,
             self._parent_bell,
-            traces=self._spec.heals,
-            asks_seed=self._spec.seed_episodes,
+            heals=self._spec.heals,
+            seed_episodes=self._spec.seed_episodes,
         ).serve()
 
     def _keep_to_core(self) -> None:

@@ -61,7 +61,7 @@ def _told(bits: np.random.PCG64) -> bytes:
 @cache
 def fast_copy() -> Callable[[Any, Any], None] | None:
     """The native copy, ten times as fast, if it sees exactly what numpy tells of a generator that was used."""
-    native = native_module("ninelives.worker._native")
+    native = native_module("ninelives.worker._loop")
     if native is None:
         return None
     bits, place = np.random.PCG64(7), bytearray(RNG_KNOWN)

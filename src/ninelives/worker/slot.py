@@ -146,7 +146,7 @@ class EnvSlot:
         self.put_obs(obs)
         self._control.reward[self.index] = 0.0
         self._control.terminated[self.index] = self._control.truncated[self.index] = False
-        self.seal(0.0, 0)
+        self.put_digest(0.0, 0)
         return self.put_info(info)
 
     def _reset_env(self, seed: int | None, options: Any, number: int) -> tuple[Any, dict[str, Any]]:
@@ -178,7 +178,7 @@ class EnvSlot:
         asked = seed is not None or options is not None
         return self.env.reset(seed=seed, options=options) if asked else self.env.reset()
 
-    def seal(self, reward: float, flags: int) -> None:
+    def put_digest(self, reward: float, flags: int) -> None:
         """Leave the digest of the row that was just written."""
         if self._trace is not None:
             self._trace.seal(self._objects, reward, flags)
@@ -212,7 +212,7 @@ class EnvSlot:
         if over:
             bits |= self._end_episode()
         if not same_step:
-            self.seal(reward, flags_of(terminated, truncated))
+            self.put_digest(reward, flags_of(terminated, truncated))
         bits |= self.end_same_step(obs, info) if same_step else self.put_info(info)
         self._count_step(time.monotonic_ns() - began)
         every = control.save_every[i]
@@ -247,7 +247,7 @@ class EnvSlot:
         final_objects, final_info = copy.deepcopy((self._write(self._final_rows, obs), dict(info)))
         reset_obs, reset_info = self._reset_env(None, None, int(self._control.begun[self.index]) + 1)
         self.put_obs(reset_obs)
-        self.seal(0.0, 0)
+        self.put_digest(0.0, 0)
         return self.put_info(reset_info, final_objects=final_objects, final_info=final_info)
 
     def _call(self) -> int:
