@@ -7,8 +7,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from ninelives.worker import atari_loads
-from ninelives.worker.atari_loads import QuickLoads, spare_loads
+from ninelives.sims.atari import SUPPORT, CachedLoads
+from ninelives.worker.support import support_for
 
 gymnasium.register_envs(ale_py)
 
@@ -52,8 +52,8 @@ class Reader:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_proven(monkeypatch):
-    monkeypatch.setattr(atari_loads, "_proven", {})
+def _nothing_is_verified(monkeypatch):
+    monkeypatch.setattr(CachedLoads, "verified", {})
 
 
 def episodes(env, seeds=SEEDS):
@@ -71,7 +71,7 @@ def episodes(env, seeds=SEEDS):
 def spared(make, **how):
     env = make()
     reader = env.unwrapped.ale = Reader(env.unwrapped.ale, **how)
-    spare_loads(env.unwrapped)
+    SUPPORT.prepare(env.unwrapped)
     return env, reader
 
 
@@ -132,13 +132,12 @@ def test_seeds_that_may_mean_any_are_left_to_the_emulator(seed):
     assert reader.loads == before + 1
 
 
-def test_games_that_do_not_come_back_exactly_are_left_alone():
+def test_games_that_the_emulator_does_not_restore_exactly_are_left_alone():
     env = gymnasium.make("ALE/Qbert-v5")
-    spare_loads(env.unwrapped)
-    assert not isinstance(env.unwrapped.ale, QuickLoads)
+    SUPPORT.prepare(env.unwrapped)
+    assert not isinstance(env.unwrapped.ale, CachedLoads)
 
 
-def test_environments_that_are_no_atari_games_are_left_alone():
-    env = gymnasium.make("CartPole-v1").unwrapped
-    spare_loads(env)
-    assert not hasattr(env, "ale")
+def test_environments_of_other_packages_get_no_support_from_it():
+    assert support_for(gymnasium.make("CartPole-v1").unwrapped) is None
+    assert support_for(gymnasium.make("ALE/Pong-v5").unwrapped) is SUPPORT

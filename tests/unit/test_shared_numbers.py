@@ -12,7 +12,7 @@ from ninelives.sims.libretro import api
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.phase import Attention, Op, Phase
 from ninelives.transport import control
-from ninelives.worker import loop, replay
+from ninelives.worker import fingerprint, loop
 
 PACKAGE = Path(ninelives.__file__).parent
 SOURCES = sorted([*PACKAGE.rglob("_*.c"), PACKAGE / "transport" / "bell.h", PACKAGE / "worker" / "digest.h"])
@@ -23,7 +23,7 @@ IN_PYTHON = {
     **{mode.name: int(mode) for mode in Autoreset},
     **{name: value for name, value in vars(control).items() if name.isupper()},
     **{name: value for name, value in vars(loop).items() if name.startswith(("LEAF_", "MAX_"))},
-    **{name: value for name, value in vars(replay).items() if name.endswith("_BIT")},
+    **{name: value for name, value in vars(fingerprint).items() if name.endswith("_BIT")},
     **{name: getattr(recorder, name) for name in ("STEP", "AUTORESET")},
     **{name: getattr(api, name) for name in ("DEVICE_JOYPAD", "ID_JOYPAD_MASK", "ASK_BITS")},
     **{ask.name: int(ask) for ask in api.Ask},

@@ -10,7 +10,7 @@ import pytest
 from gymnasium import wrappers
 
 from missing import MISSING
-from ninelives.worker.snapshot_layers import Twister
+from ninelives.sims.atari_rng import Twister
 from ninelives.worker.snapshots import Snapshotter, why_not
 
 gymnasium.register_envs(ale_py)
