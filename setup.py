@@ -32,7 +32,9 @@ def native(name: str, source: str, optimized: str = "-O2") -> Extension:
 setup(
     ext_modules=[
         native("ninelives.transport._exchange", "src/ninelives/transport/_exchange.c"),
-        native("ninelives.worker._native", "src/ninelives/worker/_native.c"),
+        native("ninelives.worker._loop", "src/ninelives/worker/_loop.c"),
+        native("ninelives.worker._digest", "src/ninelives/worker/_digest.c"),
+        native("ninelives.worker._stack", "src/ninelives/worker/_stack.c"),
         native("ninelives.pool.data._batch", "src/ninelives/pool/data/_batch.c"),
         native("ninelives.pool.recovery._recorder", "src/ninelives/pool/recovery/_recorder.c"),
         native("ninelives.sims.emulators._resize", "src/ninelives/sims/emulators/_resize.c", "-O3"),

@@ -61,6 +61,15 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
+def private_bytes() -> int:
+    """Memory that this process shares with no other; zero where the system does not report it."""
+    try:
+        with open("/proc/self/smaps_rollup") as lines:
+            return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))
+    except OSError:
+        return 0
+
+
 def allow_descriptors(needed: int) -> None:
     """Raise the limit of open files if it is too low for ``needed`` more.
 

@@ -15,7 +15,9 @@ from types import ModuleType
 
 MODULES = (
     "ninelives.transport._exchange",
-    "ninelives.worker._native",
+    "ninelives.worker._loop",
+    "ninelives.worker._digest",
+    "ninelives.worker._stack",
     "ninelives.pool.data._batch",
     "ninelives.pool.recovery._recorder",
     "ninelives.sims.emulators._resize",

@@ -18,8 +18,8 @@ from ninelives.transport.exchange import PARENT_ROUNDS
 from ninelives.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
 from ninelives.transport.segment import memory_file
 from ninelives.worker.loop import make_loop
-from ninelives.worker.progress import Stamp
-from ninelives.worker.slot import EnvSlot
+from ninelives.worker.progress import ProgressWords
+from ninelives.worker.slot import EnvSlot, SlotSettings
 
 TWINS = ("native", "python")
 TICK = 50_000_000
@@ -96,33 +96,33 @@ class Worker:
         self.bell, self.parent_bell = Bell.create(), Bell.create()
         self.data = DataSpec.of(observation, action or spaces.Discrete(100), infos or {}, autoreset, slots)
         self.arrays = self.data.layout.views(bytearray(self.data.layout.nbytes))
-        self.stamp = Stamp(self.control, 0, 1)
+        self.progress = ProgressWords(self.control, 0, 1)
+        settings = SlotSettings(check, autoreset, heals=heals)
         self.groups = groups or {0: tuple(self.slots)}
         self.seats = [
-            EnvSlot(SlotContext(i, 1, scratch / f"slot-{i}", scratch), make, self.control, self.mail, self.stamp)
+            EnvSlot(SlotContext(i, 1, scratch / f"slot-{i}", scratch), make, self.control, self.mail, self.progress)
             for i, make in enumerate(makers)
         ]
         for seat in self.seats:
             seat.construct()
-            seat.attach(self.data, self.arrays, check, autoreset, heals=heals)
-        self.loop = self._make_loop(twin, check, autoreset, heals)
+            seat.attach(self.data, self.arrays, settings)
+        self.loop = self._make_loop(twin, settings)
         self._tick = tick
         self._caller = CALLERS[twin]()(
             self.control.parent, self.control.from_worker, self.control.group, np.array([self.bell.ring_fd], np.int32),
             np.zeros(len(self.groups), np.int32), self.parent_bell.wait_fd, -1, rounds,
         )  # fmt: skip
 
-    def _make_loop(self, twin, check, autoreset, heals):
+    def _make_loop(self, twin, settings):
         if twin == "native":
-            require_module("ninelives.worker._native")
+            require_module("ninelives.worker._loop")
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("NINELIVES_NATIVE", "1" if twin == "native" else "0")
             groups = {g: [self.seats[s] for s in slots] for g, slots in self.groups.items()}
             loop = make_loop(
-                self.control, 0, self.stamp, groups, self.data, self.arrays, check, autoreset, self.bell,
-                self.parent_bell, traces=heals,
-            )  # fmt: skip
-        assert type(loop).__module__ == ("ninelives.worker._native" if twin == "native" else "ninelives.worker.loop")
+                self.control, 0, self.progress, groups, self.data, self.arrays, settings, (self.bell, self.parent_bell)
+            )
+        assert type(loop).__module__ == ("ninelives.worker._loop" if twin == "native" else "ninelives.worker.loop")
         return loop
 
     def __enter__(self):

@@ -15,7 +15,7 @@ Current thread 0x00007f0b0808cb80 (most recent call first):
 {OURS}"""
 SYSTEM_ONLY = """\
 Native stack (innermost first):
-/opt/lib/ninelives/worker/_native.cpython-311-x86_64-linux-gnu.so(+0x24f6)[0x7f0b020b94f6]
+/opt/lib/ninelives/worker/_stack.cpython-311-x86_64-linux-gnu.so(+0x24f6)[0x7f0b020b94f6]
 /tmp/scratch/ninelives-frames-_frames.cpython-311-x86_64-linux-gnu-k2x.so(+0x1149)[0x7f0b020b9149]
 /usr/lib/libffi.so.8(ffi_call+0x23)[0x7f0b078ed503]
 /lib/x86_64-linux-gnu/libc.so.6(clock_nanosleep+0x23)[0x7f0b078ed503]

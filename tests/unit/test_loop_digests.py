@@ -5,8 +5,7 @@ import pytest
 from gymnasium import spaces
 from loop_twins import ON, TWINS, Worker, scripted
 
-from ninelives.worker.fingerprint import Trace
-from ninelives.worker.replay import flags_of
+from ninelives.worker.fingerprint import Fingerprint, flags_of
 
 SPACES = {
     "four floats": spaces.Box(-np.inf, np.inf, (4,), np.float32),
@@ -34,14 +33,14 @@ def test_a_row_has_the_digest_that_its_replay_makes(twin, name, tmp_path):
     rows = [(space.sample(), reward, *ended, {}) for reward, ended in zip(rewards, flags, strict=True)]
     make, _ = scripted([(space.sample(), {})], rows)
     with Worker(twin, tmp_path, [make] * 3, observation=space, heals=True) as worker:
-        trace = Trace(1, worker.control, worker.mail, worker.data, {})
+        fingerprint = Fingerprint(1, worker.control, worker.data)
         worker.reset()
         digests = []
         for obs, reward, terminated, truncated, _ in rows:
             worker.control.ended[:] = 0
             worker.step()
             left = int(worker.control.digest[1])
-            assert left == trace.digest_of(obs, reward, flags_of(terminated, truncated), "nan")
+            assert left == fingerprint.digest_of(obs, reward, flags_of(terminated, truncated), "nan")
             digests.append(left)
         assert len(set(digests)) == len(digests)
 

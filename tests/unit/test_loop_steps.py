@@ -35,7 +35,7 @@ def test_a_step_writes_its_row_in_place_and_counts(twin, tmp_path):
     for env in made:
         assert env.actions == [7, 8]
         assert all(type(action) is int for action in env.actions)
-    assert worker.stamp.phase is Phase.IDLE
+    assert worker.progress.phase is Phase.IDLE
 
 
 @pytest.mark.parametrize("size", [2047, 2048, 2049, 7056])

@@ -11,7 +11,7 @@ def test_the_pure_python_path_can_be_chosen_and_says_why(monkeypatch):
     status = native_status()
     assert not status.active
     assert "NINELIVES_NATIVE=0" in status.reason
-    assert native_module("ninelives.worker._native") is None
+    assert native_module("ninelives.worker._loop") is None
 
 
 @pytest.fixture
@@ -29,5 +29,5 @@ def test_native_code_is_used_as_a_whole_or_not_at_all(monkeypatch, kind):
     assert not status.active
     assert "ninelives.sims._never_built" in status.reason
     assert "compiler" in status.reason
-    assert native_module("ninelives.worker._native") is None
+    assert native_module("ninelives.worker._loop") is None
     assert native_library("ninelives.sims.libretro._frames") is None

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from ninelives.spec.phase import Phase, Stage
 from ninelives.transport.control import FROM_GENERATION, FROM_MESSAGE, FROM_SLOT, FROM_STAGE, Control, control_layout
 from ninelives.worker.probe import QUICK_BUILD_S, measure
-from ninelives.worker.progress import Stamp
+from ninelives.worker.progress import ProgressWords
 
 
 class Short(gymnasium.Env):
@@ -60,20 +60,20 @@ def control():
 
 
 def test_progress_says_which_phase_which_slot_and_since_when(control):
-    stamp = Stamp(control, 1, generation=4)
+    progress = ProgressWords(control, 1, generation=4)
     before = time.monotonic_ns()
-    stamp.enter(Phase.RESET, slot=0)
-    assert stamp.phase is Phase.RESET
+    progress.enter(Phase.RESET, slot=0)
+    assert progress.phase is Phase.RESET
     assert control.from_worker[1, FROM_SLOT] == 1, "zero means no slot"
     assert before <= control.since_ns[1, 0] <= time.monotonic_ns()
     assert control.from_worker[1, FROM_GENERATION] == 4
-    stamp.enter(Phase.IDLE)
-    assert (stamp.phase, control.from_worker[1, FROM_SLOT]) == (Phase.IDLE, 0)
+    progress.enter(Phase.IDLE)
+    assert (progress.phase, control.from_worker[1, FROM_SLOT]) == (Phase.IDLE, 0)
     assert not control.from_worker[0].any(), "another worker's line is not ours to write"
 
 
-def test_an_older_letter_stays_readable_until_the_next_one(control):
-    stamp = Stamp(control, 0, generation=1)
-    stamp.reach(Stage.HELLO, 120)
-    stamp.reach(Stage.READY)
+def test_an_older_message_stays_readable_until_the_next_one(control):
+    progress = ProgressWords(control, 0, generation=1)
+    progress.reach(Stage.HELLO, 120)
+    progress.reach(Stage.READY)
     assert control.from_worker[0, [FROM_STAGE, FROM_MESSAGE]].tolist() == [Stage.READY, 120]

@@ -12,7 +12,7 @@ from ninelives.sims.libretro import api
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.phase import Attention, Op, Phase
 from ninelives.transport import control
-from ninelives.worker import loop, replay
+from ninelives.worker import fingerprint, loop
 
 PACKAGE = Path(ninelives.__file__).parent
 SOURCES = sorted([*PACKAGE.rglob("_*.c"), PACKAGE / "transport" / "bell.h", PACKAGE / "worker" / "digest.h"])
@@ -23,7 +23,7 @@ IN_PYTHON = {
     **{mode.name: int(mode) for mode in Autoreset},
     **{name: value for name, value in vars(control).items() if name.isupper()},
     **{name: value for name, value in vars(loop).items() if name.startswith(("LEAF_", "MAX_"))},
-    **{name: value for name, value in vars(replay).items() if name.endswith("_BIT")},
+    **{name: value for name, value in vars(fingerprint).items() if name.endswith("_BIT")},
     **{name: getattr(recorder, name) for name in ("STEP", "AUTORESET")},
     **{name: getattr(api, name) for name in ("DEVICE_JOYPAD", "ID_JOYPAD_MASK", "ASK_BITS")},
     **{ask.name: int(ask) for ask in api.Ask},
@@ -31,8 +31,12 @@ IN_PYTHON = {
     **{name: getattr(sparse, name) for name in ("BLOCK", "MOST_PARTS")},
 }
 ONLY_IN_C = {
-    *("MAX_BUFFERS", "BLOCK_BYTES", "LANE_GROUPS", "LINE_DIGESTS"),
-    *("PILE_BATCHES", "PILE_BYTES", "SIZE_BYTES"),
+    *(
+        "MAX_BUFFERS",
+        "BLOCK_BYTES",
+        "LANE_GROUPS",
+    ),
+    *("SIZE_BYTES",),
 }
 
 
@@ -65,7 +69,7 @@ def test_every_field_of_the_control_segment_has_a_typed_name():
 
 
 def test_the_words_of_a_slots_record_are_where_the_native_loop_looks_for_them():
-    text = (PACKAGE / "worker" / "_native.c").read_text()
+    text = (PACKAGE / "worker" / "_loop.c").read_text()
     (body,) = re.findall(r"typedef struct \{([^}]*)\} Record;", text)
     sizes, at, found = {"double": 8, "int64_t": 8, "uint64_t": 8, "uint8_t": 1}, 0, {}
     for kind, names in re.findall(r"(\w+) ([^;]*);", body):

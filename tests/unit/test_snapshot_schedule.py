@@ -1,6 +1,6 @@
 """How often snapshots are taken, from what they cost."""
 
-from ninelives.worker.snapshot_schedule import GROWTH, SHARE, Saver, interval
+from ninelives.worker.snapshot_schedule import GROWTH, SHARE, SnapshotSchedule, interval
 
 EVERY = 20
 STEP_NS = 1_000_000
@@ -18,10 +18,10 @@ class Savable:
 
 def intervals(costs_ns):
     """The intervals after saves that cost so much."""
-    saver, found = Saver(Savable(), EVERY), []
+    schedule, found = SnapshotSchedule(Savable(), EVERY), []
     for steps, cost in enumerate(costs_ns, start=1):
-        saver.took(cost)
-        found.append(saver.next_interval(steps, steps * STEP_NS))
+        schedule.add_cost(cost)
+        found.append(schedule.next_interval(steps, steps * STEP_NS))
     return found
 
 

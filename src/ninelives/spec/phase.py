@@ -1,6 +1,6 @@
 """Small numbers that parent and workers share: phases, operations, statuses, attention bits.
 
-The native loop knows the same numbers; ``bell.h`` and ``worker/_native.c`` name them again in C.
+The native loop knows the same numbers; ``bell.h`` and ``worker/_loop.c`` name them again in C.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ninelives.host import private_bytes
 from ninelives.spec.context import current_slot, enter_slot
 from ninelives.spec.env import EnvSpec
 from ninelives.testing.leftovers import descendants
-from ninelives.worker.probe import resident_bytes
 
 PARTS = ("observation", "reward", "terminated", "truncated")
 
@@ -43,7 +43,7 @@ class Examined:
 
     def __init__(self, spec: EnvSpec) -> None:
         self._load, self._context = spec.load(), current_slot()
-        self._before_bytes = resident_bytes()
+        self._before_bytes = private_bytes()
         self._env = self._load()
         self.observation_space, self.action_space = self._env.observation_space, self._env.action_space
 
@@ -73,7 +73,7 @@ class Examined:
 
     def trace_beside_another(self, seed: int, steps: int) -> Trace:
         """Roll out with a second copy stepping in between in the same process."""
-        before = resident_bytes()
+        before = private_bytes()
         other = self._make()
         try:
             other.reset(seed=seed + 1)
@@ -119,7 +119,7 @@ class _Rollout:
             self._between()
         return Trace(
             tuple(self._rows), tuple(self._findings), self._reuses, self._steps / max(busy_s, 1e-9),
-            max(0, resident_bytes() - before_bytes),
+            max(0, private_bytes() - before_bytes),
         )  # fmt: skip
 
     def _reset(self, seed: int | None) -> Any:

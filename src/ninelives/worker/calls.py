@@ -1,6 +1,6 @@
 """Answers calls into an environment: methods, attributes, frames, questions about wrappers.
 
-An exception here is the caller's mistake, not a fault of the environment: it travels back as text.
+An exception here is an error of the call, not a fault of the environment: it is returned as text.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 
 from ninelives.spec.call import CallRequest, CallResult
 from ninelives.spec.phase import Phase
-from ninelives.worker.error_report import last_words
+from ninelives.worker.error_report import error_report
 
 
 def answer(env: Any, request: CallRequest) -> CallResult:
-    """Do what is asked; the result is proven picklable here, where its error can still be told."""
+    """Carry out a call. The result is pickled once here, where its error can still be reported."""
     try:
         is_read = request.verb not in ("call", "set") or _is_attribute(env, request)
         value = _ANSWERS[request.verb](env, request)
         cloudpickle.dumps(value)
         return CallResult(value, is_read=is_read)
     except Exception as error:
-        words = last_words(error, Phase.CALL)
-        return CallResult(error=words["summary"], traceback=words["traceback"], refusal=words.get("refusal", ""))
+        report = error_report(error, Phase.CALL)
+        return CallResult(error=report["summary"], traceback=report["traceback"], refusal=report.get("refusal", ""))
 
 
 def _attribute(env: Any, name: str) -> Any:

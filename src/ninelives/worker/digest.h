@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { TERMINATED_BIT = 1, TRUNCATED_BIT = 2 };    /* flags as they enter a digest: worker/replay.py */
+enum { TERMINATED_BIT = 1, TRUNCATED_BIT = 2 };    /* flags as they enter a digest: worker/fingerprint.py */
 enum { BLOCK_BYTES = 256, LANE_GROUPS = 8 };
 
 #define DIGEST_COUNT 0x452821E638D01377ull

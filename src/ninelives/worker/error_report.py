@@ -1,4 +1,4 @@
-"""What a worker says of exceptions and warnings, for its parent: plain texts, for the objects stay in the worker."""
+"""Exceptions and warnings of a worker as texts for the parent: the objects themselves stay in the worker."""
 
 from __future__ import annotations
 
@@ -13,38 +13,39 @@ import gymnasium
 from ninelives.errors import NinelivesError, NinelivesWarning
 from ninelives.spec.phase import Phase
 
-FOR_PEOPLE = (NinelivesError, gymnasium.error.UnregisteredEnv, gymnasium.error.DependencyNotInstalled)
-"""Exceptions whose message tells a user what to do; where they were raised does not matter to him."""
+EXPLAINED = (NinelivesError, gymnasium.error.UnregisteredEnv, gymnasium.error.DependencyNotInstalled)
+"""Exceptions whose message says what to do; their traceback does not help a user."""
 
 
-def last_words(error: BaseException | None, phase: Phase) -> dict[str, str]:
-    """A summary, the traceback, the phase; and as ``refusal`` the message alone, where that says it all."""
-    words = {
+def error_report(error: BaseException | None, phase: Phase) -> dict[str, str]:
+    """Summary, traceback and phase; for an explained exception also its message alone, as ``refusal``."""
+    report = {
         "summary": f"{type(error).__name__}: {error}",
         "traceback": "".join(traceback.format_exception(error)),
         "phase": phase.name.lower(),
     }
-    return words | {"refusal": str(error)} if isinstance(error, FOR_PEOPLE) else words
+    return report | {"refusal": str(error)} if isinstance(error, EXPLAINED) else report
 
 
 @contextmanager
-def heard() -> Iterator[list[str]]:
-    """Warnings of this package meanwhile: nobody reads a worker's log. All others go there as they always do.
+def collected_warnings() -> Iterator[list[str]]:
+    """Collect the texts of this package's warnings for the parent, because a worker's log is rarely read.
 
-    Filters stay as they are set inside: an environment that silences warnings means to silence them for good.
+    All warnings are also shown as usual. Filters that are set inside stay set: an environment that silences warnings
+    means to silence them for good.
     """
     texts: list[str] = []
     show = warnings.showwarning
 
-    def hear(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    def collect(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if issubclass(category, NinelivesWarning):
             texts.append(str(message))
         show(message, category, *where, **more)
 
     warnings.simplefilter("always", NinelivesWarning)
-    warnings.showwarning = hear
+    warnings.showwarning = collect
     try:
         yield texts
     finally:
-        if warnings.showwarning is hear:
+        if warnings.showwarning is collect:
             warnings.showwarning = show

@@ -1,46 +1,53 @@
-"""What a slot leaves behind so that another generation can take its place: digests, generator states, snapshots.
+"""What a slot's rows and generators looked like, so that a replay can be compared with them.
 
-Writes the slot's words of the control segment and its snapshot letters, never its rows. Nothing here reads them back:
-that is the parent's part.
+A digest is 32 bits that stand for a row: every byte of its observation, its reward and its flags. Equal rows have equal
+digests. Writes the slot's digest and generator records in the control segment, never its rows; the parent reads them.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 import numpy as np
 import numpy.typing as npt
 
+from ninelives.native import native_module
 from ninelives.spec.arrays import checked_leaf, split
 from ninelives.spec.data import DataSpec
-from ninelives.spec.phase import Attention
 from ninelives.transport.control import Control
-from ninelives.transport.mailbox import STATE, Mailbox
 from ninelives.worker import rng
-from ninelives.worker.digest import digest_functions
-from ninelives.worker.snapshot_schedule import Saver
+
+TERMINATED_BIT, TRUNCATED_BIT = 1, 2
+
+DigestBytes = Callable[[Any, int], int]
+DigestRow = Callable[[int, float, int], int]
 
 
-class Trace:
-    """The trace of one slot."""
+def flags_of(terminated: Any, truncated: Any) -> int:
+    """Both flags as one number, as it enters a digest."""
+    return (TERMINATED_BIT if terminated else 0) | (TRUNCATED_BIT if truncated else 0)
 
-    def __init__(
-        self, index: int, control: Control, mail: Mailbox, data: DataSpec, rows: Mapping[str, npt.NDArray[Any]]
+
+class Fingerprint:
+    """Digests and generator records of one slot."""
+
+    def __init__(self, index: int, control: Control, data: DataSpec) -> None:
+        self._index, self._control, self._data = index, control, data
+        self._digest_bytes, self._digest_row = _digest_functions()
+        self._records = (control.rng[index, 0], control.rng[index, 1])
+
+    def put_digest(
+        self, rows: Mapping[str, npt.NDArray[Any]], objects: Mapping[str, Any], reward: float, flags: int
     ) -> None:
-        self._index, self._control, self._mail = index, control, mail
-        self._data, self._rows = data, rows
-        self._of_bytes, self._seal = digest_functions()
-        self._places = (control.rng[index, 0], control.rng[index, 1])
-
-    def seal(self, objects: Mapping[str, Any], reward: float, flags: int) -> None:
-        """Digest the row as it lies in the slab."""
-        self._control.digest[self._index] = self._digest(self._rows.values(), objects, reward, flags)
+        """Publish the digest of the row that is now in the slab."""
+        self._control.digest[self._index] = self._digest(rows.values(), objects, reward, flags)
 
     def digest_of(self, obs: Any, reward: float, flags: int, check: str) -> int:
-        """The digest a row would have, without writing the row."""
+        """The digest that a row would have; the row is not written."""
         arrays, objects = [], {}
         for leaf, value in split(self._data.observation, obs):
             if leaf.dtype is None:
@@ -49,27 +56,28 @@ class Trace:
                 arrays.append(np.asarray(checked_leaf(leaf, value, check), dtype=leaf.dtype))
         return self._digest(arrays, objects, reward, flags)
 
-    def _digest(self, arrays: Any, objects: Mapping[str, Any], reward: float, flags: int) -> int:
+    def record_rng(self, env: Any) -> None:
+        """Record the generator with which the next episode begins; the present episode's record is kept beside it."""
+        rng.record(env, self._records[(int(self._control.begun[self._index]) + 1) % 2])
+
+    def _digest(self, arrays: Iterable[npt.NDArray[Any]], objects: Mapping[str, Any], reward: float, flags: int) -> int:
         number = 0
         for array in arrays:
-            number = self._of_bytes(np.ascontiguousarray(array).reshape(-1).view(np.uint8), number)
+            number = self._digest_bytes(np.ascontiguousarray(array).reshape(-1).view(np.uint8), number)
         if objects:
-            number = self._of_bytes(cloudpickle.dumps(dict(objects)), number)
-        return self._seal(number, reward, flags)
+            number = self._digest_bytes(cloudpickle.dumps(dict(objects)), number)
+        return self._digest_row(number, reward, flags)
 
-    def record_rng(self, env: Any) -> None:
-        """Remember with which generator the next episode begins; the present one's record stays beside it."""
-        rng.record(env, self._places[(int(self._control.begun[self._index]) + 1) % 2])
 
-    def save(self, saver: Saver) -> int:
-        """Take a snapshot that is due and announce it; returns attention bits."""
-        control, i = self._control, self._index
-        began = time.thread_time_ns()  # no wall clock: on busy cores it counts what others did meanwhile
-        state = saver.save()
-        if state is not None:
-            control.state_length[i], control.state_total[i] = control.running_length[i], control.running_return[i]
-            control.state_bytes[i] = self._mail.put_bytes(i, STATE, state)
-        saver.took(time.thread_time_ns() - began)
-        control.saved_at[i] = control.running_length[i]
-        control.save_every[i] = saver.next_interval(int(control.steps[i]), int(control.step_ns[i]))
-        return Attention.NONE if state is None else Attention.STATE
+def _digest_functions() -> tuple[DigestBytes, DigestRow]:
+    """``digest_bytes(buffer, start)``, which continues a number, and ``digest_row(number, reward, flags)``.
+
+    The native functions return the same numbers as the native loop. The pure-Python ones return others: digests are
+    only compared within one pool, and all its workers use the same functions.
+    """
+    native = native_module("ninelives.worker._digest")
+    return (native.digest_bytes, native.digest_row) if native is not None else (zlib.crc32, _crc_of_row)
+
+
+def _crc_of_row(number: int, reward: float, flags: int) -> int:
+    return zlib.crc32(struct.pack("<dB", reward, flags), number)

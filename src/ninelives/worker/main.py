@@ -1,7 +1,7 @@
 """A worker's life: import, construct, say hello, wait for go, construct the rest, serve, close.
 
 Called by name in a process that ``supervise.child`` has prepared (own process group, log instead of terminal, scratch
-directory, no foreign descriptors). Any failure before the first observation is left as last words in the mailbox.
+directory, no foreign descriptors). A failure before the first observation leaves an error report in the mailbox.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from ninelives.transport.control import TO_CORE, TO_GO, TO_MESSAGE, TO_STOP, Con
 from ninelives.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
 from ninelives.transport.segment import Segment
 from ninelives.worker import probe
-from ninelives.worker.error_report import heard, last_words
+from ninelives.worker.error_report import collected_warnings, error_report
 from ninelives.worker.loop import make_loop
-from ninelives.worker.progress import Stamp
-from ninelives.worker.slot import EnvSlot
+from ninelives.worker.progress import ProgressWords
+from ninelives.worker.slot import EnvSlot, SlotSettings
 
 EXIT_FAILED = 3
-"""Exit code of a worker that left last words: it never booted."""
+"""Exit code of a worker that left an error report: it never started."""
 
 
 def run(args: Mapping[str, Any], payload: Any) -> int:
-    """Live; returns the exit code. ``payload`` is the environment's specification if it came by fork."""
+    """Run a worker; returns its exit code. ``payload`` is the environment's specification if it came by fork."""
     seat = WorkerPlace(**args, payload=payload)
-    _leave_native_stack()
+    _dump_native_stack_too()
     control_segment = Segment(seat.control_fd, control_layout(seat.workers, seat.slots).nbytes)
     control_segment.keep_from_children()
     worker = Worker(seat, Control(control_segment.buffer, seat.workers, seat.slots))
@@ -51,34 +51,34 @@ def run(args: Mapping[str, Any], payload: Any) -> int:
         worker.start()
         worker.serve()
     except Exception:
-        worker.leave_last_words()
+        worker.report_error()
         return EXIT_FAILED
     worker.close()
     return 0
 
 
-def _leave_native_stack() -> None:
-    """On request leave the native stack too: a handler of our own, called by faulthandler after the Python stack."""
-    native = native_module("ninelives.worker._native")
+def _dump_native_stack_too() -> None:
+    """On the dump signal write the native stack too: faulthandler calls our handler after the Python stack."""
+    native = native_module("ninelives.worker._stack")
     if native is not None:
         faulthandler.unregister(DUMP_SIGNAL)
-        native.install_native_dump(int(DUMP_SIGNAL), 2)
+        native.install(int(DUMP_SIGNAL), 2)
         faulthandler.register(DUMP_SIGNAL, file=2, all_threads=True, chain=True)
 
 
 class Worker:
-    """The process's own state: its slots, its line of control words, its letters."""
+    """The process's own state: its slots, its control words, its mailbox."""
 
     def __init__(self, seat: WorkerPlace, control: Control) -> None:
         self._seat, self._control = seat, control
         self._mail = Mailbox(seat.mail_fd, seat.slots)
-        self._stamp = Stamp(control, seat.worker, seat.generation)
+        self._progress = ProgressWords(control, seat.worker, seat.generation)
         self._bell, self._parent_bell = Bell(*seat.bell), Bell(*seat.parent_bell)
         self._slots: dict[int, EnvSlot] = {}
 
     def start(self) -> None:
         """Everything up to the first request."""
-        self._stamp.enter(Phase.IMPORT)
+        self._progress.enter(Phase.IMPORT)
         # A forked process inherits its parent's random state: unseeded environments would all play the same game.
         random.seed()
         np.random.seed()
@@ -87,23 +87,23 @@ class Worker:
         env = pickle.loads(spec.env) if isinstance(spec.env, bytes) else self._seat.payload
         self._make = env.load()
         self._spec = spec
-        with heard() as self._warnings:
+        with collected_warnings() as self._warnings:
             for slot in spec.slots:
                 self._construct(slot)
         measured = self._measure(spec.slots[0]) if spec.groups is None and not spec.spare else None
         self._say_hello(measured)
-        told = self._await_go()
-        self._groups = spec.groups if spec.groups is not None else told
+        given = self._await_go()
+        self._groups = spec.groups if spec.groups is not None else given
         if spec.spare:
-            self._take_seats([s for slots in self._groups.values() for s in slots])
+            self._take_slots([s for slots in self._groups.values() for s in slots])
         for slot in (s for slots in self._groups.values() for s in slots if s not in self._slots):
             self._construct(slot)
         self._attach()
-        self._stamp.enter(Phase.IDLE)
-        self._tell(Stage.READY)
+        self._progress.enter(Phase.IDLE)
+        self._report(Stage.READY)
 
-    def _take_seats(self, slots: list[int]) -> None:
-        """A spare steps in: its environments become those of the slots that lost theirs."""
+    def _take_slots(self, slots: list[int]) -> None:
+        """A spare takes over: its environments become those of the slots that lost theirs."""
         built = list(self._slots.values())
         self._slots = {}
         for env_slot, slot in zip(built, slots, strict=False):
@@ -113,81 +113,79 @@ class Worker:
             left_over.close()
 
     def _attach(self) -> None:
-        """Take the rows of the slab, then bring back the episodes that an earlier generation has left."""
+        """Take the rows of the slab, then restore the episodes that an earlier generation left."""
         slab = Segment(self._seat.slab_fd, self._data.layout.nbytes)
         slab.keep_from_children()
         self._arrays = self._data.layout.views(slab.buffer)
-        spec, autoreset = self._spec, Autoreset(self._spec.autoreset)
+        spec = self._spec
+        self._settings = SlotSettings(
+            spec.check,
+            Autoreset(spec.autoreset),
+            spec.seed_episodes,
+            spec.heals,
+            spec.snapshot_every,
+            spec.restore_timeout_s,
+        )
         for slot in self._slots.values():
-            slot.attach(
-                self._data,
-                self._arrays,
-                spec.check,
-                autoreset,
-                spec.seed_episodes,
-                spec.heals,
-                spec.snapshot_every,
-                spec.restore_timeout_s,
-            )
+            slot.attach(self._data, self._arrays, self._settings)
         for slot in self._slots.values():
             if self._control.restore_bytes[slot.index]:
-                slot.is_restored(fresh=True)
+                slot.restore(fresh=True)
 
     def serve(self) -> None:
-        """Answer requests until told to stop."""
+        """Answer requests until the parent says stop."""
         self._keep_to_core()
         groups = {g: [self._slots[s] for s in slots if s in self._slots] for g, slots in self._groups.items()}
         make_loop(
             self._control,
             self._seat.worker,
-            self._stamp,
+            self._progress,
             groups,
             self._data,
             self._arrays,
-            self._spec.check,
-            Autoreset(self._spec.autoreset),
-            self._bell,
-            self._parent_bell,
-            traces=self._spec.heals,
-            asks_seed=self._spec.seed_episodes,
+            self._settings,
+            (self._bell, self._parent_bell),
         ).serve()
 
     def _keep_to_core(self) -> None:
-        """Stay on the core that is ours alone of all workers. Not before: starting may use whatever is free."""
+        """Stay on this worker's own core. Not before: the start may use whatever core is free."""
         core = int(self._control.to_worker[self._seat.worker, TO_CORE]) - 1
         if core < 0:
             return
         try:
             os.sched_setaffinity(0, {core})
         except OSError as error:
-            print(f"core {core} was taken away from this program ({error}): this worker runs on any", file=sys.stderr)
+            print(
+                f"core {core} is no longer available ({error}): this worker may run on any core",
+                file=sys.stderr,
+            )
 
     def close(self) -> None:
         """Close the environments."""
-        self._stamp.enter(Phase.CLOSE)
+        self._progress.enter(Phase.CLOSE)
         for slot in self._slots.values():
             slot.close()
 
-    def leave_last_words(self) -> None:
-        """The reason of a failure before the first observation, or of a bug in this package, as text."""
+    def report_error(self) -> None:
+        """Report a failure before the first observation, or a bug in this package, as text."""
         traceback.print_exc()
-        self._tell(Stage.FAILED, last_words(sys.exc_info()[1], self._stamp.phase))
+        self._report(Stage.FAILED, error_report(sys.exc_info()[1], self._progress.phase))
 
     def _construct(self, slot: int) -> None:
         context = SlotContext(
             slot, self._seat.generation, Path(self._seat.scratch) / f"slot-{slot}", Path(self._spec.launch_dir)
         )
-        self._slots[slot] = EnvSlot(context, self._make, self._control, self._mail, self._stamp)
+        self._slots[slot] = EnvSlot(context, self._make, self._control, self._mail, self._progress)
         self._slots[slot].construct()
 
     def _measure(self, slot: int) -> Probe:
-        """Measure one environment; if it was stepped, build it anew so that no episode begins with used state."""
-        seat = self._slots[slot]
+        """Measure one environment; if it was stepped, rebuild it so that no episode begins with used state."""
+        env_slot = self._slots[slot]
         build_s = int(self._control.construct_ns[slot]) * 1e-9
-        result = probe.measure(seat.env, build_s)
+        result = probe.measure(env_slot.env, build_s)
         if result.step_s is not None:
-            seat.close()
-            seat.construct()
+            env_slot.close()
+            env_slot.construct()
         return result
 
     def _say_hello(self, measured: Probe | None) -> None:
@@ -198,9 +196,9 @@ class Worker:
         )
         for slot in self._slots.values():
             if slot.env.observation_space != env.observation_space or slot.env.action_space != env.action_space:
-                raise ValueError(f"slot {slot.index} has other spaces than slot {spec.slots[0]}: all must be equal")
+                raise ValueError(f"slots {slot.index} and {spec.slots[0]} have different spaces: all must be equal")
         if spec.digest and self._data.layout.digest != spec.digest:
-            raise ValueError(f"the environment now has other spaces than at the pool's start: {env.observation_space}")
+            raise ValueError(f"the environment's spaces differ from those at the pool's start: {env.observation_space}")
         hello = Hello(
             env.observation_space,
             env.action_space,
@@ -211,11 +209,11 @@ class Worker:
             measured,
             tuple(dict.fromkeys(self._warnings)),
         )
-        self._tell(Stage.HELLO, hello)
+        self._report(Stage.HELLO, hello)
 
     def _await_go(self) -> Mapping[int, tuple[int, ...]]:
-        """Wait until the slab has its size; the scout also learns here which slots are its own."""
-        self._stamp.enter(Phase.IDLE)
+        """Wait until the slab has its size; returns the groups, for a worker that was started without."""
+        self._progress.enter(Phase.IDLE)
         line = self._control.to_worker[self._seat.worker]
         while not line[TO_GO]:
             if line[TO_STOP]:
@@ -227,8 +225,8 @@ class Worker:
         groups: Mapping[int, tuple[int, ...]] = self._mail.get(window, TO_WORKER, int(line[TO_MESSAGE]))
         return groups
 
-    def _tell(self, stage: Stage, letter: Any = None) -> None:
-        """Publish how far we are; the parent may sleep on its bell."""
+    def _report(self, stage: Stage, message: Any = None) -> None:
+        """Publish a stage of the start, with its message; the parent may sleep on its bell."""
         window = self._mail.worker_window(self._seat.worker)
-        self._stamp.reach(stage, None if letter is None else self._mail.put(window, TO_PARENT, letter))
+        self._progress.reach(stage, None if message is None else self._mail.put(window, TO_PARENT, message))
         self._parent_bell.ring()

@@ -1,6 +1,6 @@
-"""Measures what one environment costs, so that the parent can choose how many workers pay.
+"""Measures what one environment costs, so that the parent can choose how many workers are worth it.
 
-Stepped only if it was quick to build, because it is built anew afterwards: no episode may begin with used state.
+Stepped only if it was quick to build, because it is rebuilt afterwards: no episode may begin with used state.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ninelives.host import private_bytes
 from ninelives.spec.plan import Probe
 
 QUICK_BUILD_S = 0.25
@@ -17,17 +18,17 @@ ACTIONS = 64
 """Different random actions that are enough to see a typical step."""
 
 BUDGET_S = 0.02
-"""Long enough for hundreds of cheap steps, short enough not to be felt at start."""
+"""Long enough for hundreds of cheap steps, too short to be noticed at the start."""
 
 
 def measure(env: Any, build_s: float) -> Probe:
-    """Step with random actions for a moment; failures are not ours to report here, the real steps will show them."""
+    """Step with random actions for a moment. Failures are not reported here: the real steps will show them."""
     if build_s > QUICK_BUILD_S:
-        return Probe(None, 1.0, resident_bytes())
+        return Probe(None, 1.0, private_bytes())
     try:
         return _stepped(env)
     except Exception:
-        return Probe(None, 1.0, resident_bytes())
+        return Probe(None, 1.0, private_bytes())
 
 
 def _stepped(env: Any) -> Probe:
@@ -40,7 +41,7 @@ def _stepped(env: Any) -> Probe:
         if terminated or truncated:
             env.reset()
     took = time.perf_counter() - wall
-    return Probe(took / steps, min(1.0, (_busy_s() - busy) / took), resident_bytes())
+    return Probe(took / steps, min(1.0, (_busy_s() - busy) / took), private_bytes())
 
 
 def _busy_s() -> float:
@@ -51,12 +52,3 @@ def _busy_s() -> float:
             return (running + queued) * 1e-9
     except OSError:
         return time.process_time()
-
-
-def resident_bytes() -> int:
-    """Memory of this process that is its own, in bytes; zero where the system does not tell."""
-    try:
-        with open("/proc/self/smaps_rollup") as lines:
-            return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))
-    except OSError:
-        return 0

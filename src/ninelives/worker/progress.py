@@ -1,7 +1,7 @@
-"""Progress, written by the very loop that steps the environment: which phase, which slot, since when.
+"""A worker's progress: which phase, which slot, since when. Written by the loop that steps the environment.
 
-The parent compares these words with its deadlines. No helper thread writes here: a thread would go on beating while the
-simulator hangs.
+The parent compares these words with its deadlines. No helper thread writes here: it would go on reporting progress
+while the simulator hangs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ninelives.spec.phase import Phase, Stage
 from ninelives.transport.control import FROM_GENERATION, FROM_MESSAGE, FROM_PHASE, FROM_SLOT, FROM_STAGE, Control
 
 
-class Stamp:
+class ProgressWords:
     """One worker's line of progress words."""
 
     def __init__(self, control: Control, worker: int, generation: int) -> None:
@@ -26,7 +26,7 @@ class Stamp:
         return Phase(int(self._line[FROM_PHASE]))
 
     def enter(self, phase: Phase, slot: int = -1) -> None:
-        """Say what begins now; it stands until the next phase begins, so that an exception finds it there.
+        """A phase begins now; it stays until the next one begins, so that an error report finds it.
 
         Time before phase: a reader never sees a new phase with an old time.
         """
@@ -34,8 +34,8 @@ class Stamp:
         self._since[0] = time.monotonic_ns()
         self._line[FROM_PHASE] = int(phase)
 
-    def reach(self, stage: Stage, letter_bytes: int | None = None) -> None:
-        """Say how far the start has come; a letter was written before, and an older one stays readable."""
-        if letter_bytes is not None:
-            self._line[FROM_MESSAGE] = letter_bytes
+    def reach(self, stage: Stage, message_bytes: int | None = None) -> None:
+        """A stage of the start is reached. Its message was written before; without one, the last stays readable."""
+        if message_bytes is not None:
+            self._line[FROM_MESSAGE] = message_bytes
         self._line[FROM_STAGE] = int(stage)

@@ -1,11 +1,13 @@
-"""Brings an environment back to where an earlier one was: begin as it began, do what was done, see what was seen.
+"""Brings an environment back to where an earlier one was: begin the same episode, repeat its actions, compare each row.
 
-Touches the environment and nothing that is shared: no row, no counter. Every row is compared by its digest, so a replay
-either arrives in the same state, as far as anybody has ever seen of it, or says at which step it differs.
+Touches the environment and the slot's words about its restoration, never its rows. Every row is compared by its digest:
+a replay either arrives in the same state, as far as any row has shown it, or reports the step at which it differs.
 """
 
 from __future__ import annotations
 
+import time
+import traceback
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,13 +15,15 @@ from typing import Any
 
 from ninelives.spec.call import CallRequest
 from ninelives.spec.codec import ActionCodec
-from ninelives.spec.restore import BEFORE_RESET, Beginning, Restore
+from ninelives.spec.phase import Phase
+from ninelives.spec.restore import BEFORE_RESET, Beginning, Outcome, Restore
+from ninelives.transport.control import Control
 from ninelives.worker import calls, rng
+from ninelives.worker.fingerprint import flags_of
+from ninelives.worker.progress import ProgressWords
 from ninelives.worker.snapshots import Snapshotter
 
-TERMINATED_BIT, TRUNCATED_BIT = 1, 2
-
-RowDigest = Callable[[Any, float, int], int]
+DigestOf = Callable[[Any, float, int], int]
 """The digest of (observation, reward, flags)."""
 
 
@@ -33,7 +37,7 @@ class DiffersError(Exception):
 
 @dataclass
 class Arrived:
-    """Where a replay came to."""
+    """Where a replay ended: steps and return of the episode, and whether it is over."""
 
     length: int
     total: float
@@ -41,17 +45,17 @@ class Arrived:
 
 
 @dataclass
-class Replay:
-    """One replay over one environment."""
+class EpisodeReplay:
+    """One replay over one environment; ``on_step`` is called after each step with the number of steps done."""
 
     env: Any
     codec: ActionCodec
     snapshotter: Snapshotter | None
-    digest_of: RowDigest
-    progress: Callable[[int], None]
+    digest_of: DigestOf
+    on_step: Callable[[int], None]
 
     def run(self, order: Restore, beginning: Beginning) -> Arrived:
-        """Do it all.
+        """Begin the episode and repeat everything.
 
         Raises:
             DiffersError: a row is not what it was.
@@ -71,7 +75,7 @@ class Replay:
             reward, over = float(reward), bool(terminated) or bool(truncated)
             length, total = length + 1, total + reward
             self._compare(obs, reward, flags_of(terminated, truncated), digests[k + 1], length)
-            self.progress(length)
+            self.on_step(length)
         self._call_up_to(pending, length)
         return Arrived(length, total, over)
 
@@ -84,8 +88,8 @@ class Replay:
             return
         if beginning.rng is not None:
             rng.restore(self.env, beginning.rng)
-        asked = beginning.seed is not None or beginning.options is not None
-        answer = self.env.reset(seed=beginning.seed, options=beginning.options) if asked else self.env.reset()
+        has_arguments = beginning.seed is not None or beginning.options is not None
+        answer = self.env.reset(seed=beginning.seed, options=beginning.options) if has_arguments else self.env.reset()
         self._compare(answer[0], 0.0, 0, digest, beginning.length)
 
     def _compare(self, obs: Any, reward: float, flags: int, digest: int, step: int) -> None:
@@ -97,6 +101,37 @@ class Replay:
             calls.answer(self.env, pending.popleft()[1])
 
 
-def flags_of(terminated: Any, truncated: Any) -> int:
-    """Both flags as one number, as it goes into a digest."""
-    return (TERMINATED_BIT if terminated else 0) | (TRUNCATED_BIT if truncated else 0)
+def restore_episode(
+    slot: int, control: Control, replay: EpisodeReplay, order: Restore, beginning: Beginning
+) -> Outcome:
+    """Replay, and set the slot's counters of the running episode to what they were."""
+    try:
+        arrived = replay.run(order, beginning)
+    except DiffersError as error:
+        control.restored_steps[slot] = error.step
+        return Outcome.DIFFERS
+    except Exception:
+        traceback.print_exc()
+        return Outcome.FAILED
+    control.running_return[slot], control.running_length[slot] = arrived.total, arrived.length
+    control.saved_at[slot], control.ended[slot] = beginning.length, arrived.over
+    return Outcome.RESTORED
+
+
+def replay_reporter(slot: int, control: Control, progress: ProgressWords, timeout_s: float) -> Callable[[int], None]:
+    """What to do after each replayed step: report it, restart the step's deadline, check the whole replay's."""
+    end = time.monotonic() + timeout_s
+
+    def on_step(step: int) -> None:
+        control.restored_steps[slot] = step
+        progress.enter(Phase.RESTORE, slot)
+        if time.monotonic() > end:
+            raise TimeoutError(f"the replay took more than restore_timeout_s={timeout_s:g}")
+
+    return on_step
+
+
+def repeat_calls(env: Any, order: Restore) -> None:
+    """Repeat only what was called and set: the environment is new and has no episode to bring back."""
+    for _, request in order.calls:
+        calls.answer(env, request)

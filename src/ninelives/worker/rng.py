@@ -1,7 +1,7 @@
 """The state of an environment's generator, in and out of a fixed number of bytes.
 
 Only for Gymnasium's own kind (``np_random`` over PCG64). Anything else is unknown, and an episode that began with an
-unknown generator cannot be begun again.
+unknown generator cannot be repeated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KNOWN = 1
 
 
 def record(env: Any, place: npt.NDArray[np.uint8]) -> None:
-    """Write down the generator's state, or that it is of an unknown kind. ``env`` is the innermost environment."""
+    """Record the generator's state, or that its kind is unknown. ``env`` is the innermost environment."""
     try:
         bits = env.np_random.bit_generator
     except AttributeError:
@@ -34,7 +34,7 @@ def record(env: Any, place: npt.NDArray[np.uint8]) -> None:
     if copy is not None:
         copy(bits.capsule, place)
     else:
-        place[:RNG_KNOWN] = np.frombuffer(_told(bits), np.uint8)
+        place[:RNG_KNOWN] = np.frombuffer(_state_bytes(bits), np.uint8)
     place[RNG_KNOWN] = _KNOWN
 
 
@@ -51,8 +51,8 @@ def restore(env: Any, record: bytes) -> None:
     env.unwrapped.np_random = np.random.Generator(bits)
 
 
-def _told(bits: np.random.PCG64) -> bytes:
-    """The state as numpy tells it."""
+def _state_bytes(bits: np.random.PCG64) -> bytes:
+    """The state as numpy reports it."""
     state: Any = bits.state
     number, step = (state["state"][word].to_bytes(16, "little") for word in ("state", "inc"))
     return _FORM.pack(number, step, state["has_uint32"], state["uinteger"])
@@ -60,8 +60,8 @@ def _told(bits: np.random.PCG64) -> bytes:
 
 @cache
 def fast_copy() -> Callable[[Any, Any], None] | None:
-    """The native copy, ten times as fast, if it sees exactly what numpy tells of a generator that was used."""
-    native = native_module("ninelives.worker._native")
+    """The native copy, ten times as fast, if it reads exactly what numpy reports of a generator that was used."""
+    native = native_module("ninelives.worker._loop")
     if native is None:
         return None
     bits, place = np.random.PCG64(7), bytearray(RNG_KNOWN)
@@ -69,7 +69,7 @@ def fast_copy() -> Callable[[Any, Any], None] | None:
     for dtype in (np.uint32, np.float64, np.uint32, np.uint32):
         generator.integers(0, 9, dtype=np.int32) if dtype is np.uint32 else generator.random()
         native.pcg64_record(bits.capsule, place)
-        if bytes(place) != _told(bits):
+        if bytes(place) != _state_bytes(bits):
             return None
     copy: Callable[[Any, Any], None] = native.pcg64_record
     return copy

@@ -1,4 +1,4 @@
-"""One environment in its seat: construct, reset, step, call, and write the answer into the slot's rows.
+"""One environment and its slot: construct, reset, step, call, restore, and write the answer into the slot's rows.
 
 Holds the whole meaning of a step; the native loop repeats only the common path of ``_step`` and calls in here for the
 rest. An exception of the environment becomes a fault of this slot alone: the worker and its other slots go on.
@@ -12,12 +12,13 @@ import shutil
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy.typing as npt
 
-from ninelives.spec.arrays import BadValueError, Leaf, assemble, checked_leaf, leaves, split
+from ninelives.spec.arrays import BadValueError
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.call import CallResult
 from ninelives.spec.codec import ActionCodec
@@ -29,34 +30,45 @@ from ninelives.spec.seeds import episode_seed
 from ninelives.transport.control import HISTOGRAM_BUCKETS, Control
 from ninelives.transport.mailbox import ORDER, TO_PARENT, TO_WORKER, Mailbox
 from ninelives.worker import calls
-from ninelives.worker.atari_loads import spare_loads
-from ninelives.worker.comeback import bring_back, repeat_calls, watched
-from ninelives.worker.error_report import last_words
-from ninelives.worker.fingerprint import Trace
-from ninelives.worker.progress import Stamp
-from ninelives.worker.replay import Replay, flags_of
-from ninelives.worker.snapshot_schedule import Saver
+from ninelives.worker.error_report import error_report
+from ninelives.worker.fingerprint import Fingerprint, flags_of
+from ninelives.worker.progress import ProgressWords
+from ninelives.worker.replay import EpisodeReplay, repeat_calls, replay_reporter, restore_episode
+from ninelives.worker.rows import SlotRows, checked_info
+from ninelives.worker.snapshot_schedule import SnapshotSchedule
+from ninelives.worker.support import support_for
+
+
+@dataclass(frozen=True)
+class SlotSettings:
+    """How the slots of a pool are served; the same for all of them."""
+
+    check: str = "nan"
+    autoreset: Autoreset = Autoreset.NEXT_STEP
+    seed_episodes: bool = False
+    heals: bool = False
+    snapshot_every: int = 0
+    restore_timeout_s: float = math.inf
 
 
 class EnvSlot:
     """One environment and its rows."""
 
     def __init__(
-        self, context: SlotContext, make: Callable[[], Any], control: Control, mail: Mailbox, stamp: Stamp
+        self, context: SlotContext, make: Callable[[], Any], control: Control, mail: Mailbox, progress: ProgressWords
     ) -> None:
         self.index = context.slot
         self.env: Any = None
         self._context, self._make = context, make
-        self._control, self._mail, self._stamp = control, mail, stamp
+        self._control, self._mail, self._progress = control, mail, progress
         self._broken = False
         self._order_done = 0
-        self.rebound: Callable[[int, Any, Any, Any], None] | None = None
-        self.write_fast: Callable[[int, Any], bool] | None = None
+        self._rebound: Callable[[int, Any, Any, Any], None] | None = None
 
     def construct(self) -> None:
         """Build the environment in the slot's own scratch directory."""
         began = time.monotonic_ns()
-        self._stamp.enter(Phase.CONSTRUCT, self.index)
+        self._progress.enter(Phase.CONSTRUCT, self.index)
         enter_slot(self._context)
         try:
             shutil.rmtree(self._context.scratch, ignore_errors=True)
@@ -66,93 +78,69 @@ class EnvSlot:
         finally:
             enter_slot(None)
         self._broken = False
-        self._saver: Saver | None = None
+        self._schedule: SnapshotSchedule | None = None
         self._control.construct_ns[self.index] += time.monotonic_ns() - began
-        if self.rebound is not None:
-            self.rebound(self.index, self.env.step, self.env.reset, self.innermost)
+        if self._rebound is not None:
+            self._rebound(self.index, self.env.step, self.env.reset, self.innermost)
 
-    def attach(
-        self,
-        data: DataSpec,
-        arrays: Mapping[str, npt.NDArray[Any]],
-        check: str,
-        autoreset: Autoreset,
-        seed_episodes: bool = False,
-        heals: bool = False,
-        snapshot_every: int = 0,
-        restore_timeout_s: float = math.inf,
-    ) -> None:
+    def attach(self, data: DataSpec, arrays: Mapping[str, npt.NDArray[Any]], settings: SlotSettings) -> None:
         """Take this slot's rows of the data slab."""
-        self._data, self._check, self._autoreset = data, check, autoreset
-        self._infos = {key: (arrays[f"info:{key}"], arrays[f"has:{key}"]) for key in data.infos}
-        self._obs_rows = self._rows(data.observation, arrays, "obs")
-        self._final_rows = self._rows(data.observation, arrays, "final") if autoreset is Autoreset.SAME_STEP else {}
-        self._action_rows = self._rows(data.action, arrays, "action")
-        self._action_objects = any(leaf.dtype is None for leaf in leaves(data.action))
-        self._objects: dict[str, Any] = {}
-        self._seed_episodes, self._snapshot_every = seed_episodes, snapshot_every
-        self._restore_timeout_s = restore_timeout_s
+        self._settings = settings
+        self._rows = SlotRows(self.index, self._control, self._mail, data, arrays, settings.check)
         self._codec = ActionCodec.of(data.action)
-        self._trace = Trace(self.index, self._control, self._mail, data, self._obs_rows) if heals else None
-        self._get_ready()
+        self._fingerprint = Fingerprint(self.index, self._control, data) if settings.heals else None
+        self._prepare()
 
-    def _get_ready(self) -> None:
+    def use_native(self, rebound: Callable[[int, Any, Any, Any], None], write_row: Callable[[int, Any], bool]) -> None:
+        """The native loop serves this slot: report every new environment to it, and let it write plain rows."""
+        self._rebound, self._rows.write_native = rebound, write_row
+
+    def _prepare(self) -> None:
         """What a new environment needs before its first reset."""
-        if self._seed_episodes:
-            spare_loads(self.innermost)
-        self._control.save_every[self.index] = self._watch_states()
-
-    def _watch_states(self) -> int:
-        """Look once whether the environment can be saved; steps until its first snapshot, zero for never."""
-        if self._trace is None or not self._snapshot_every:
-            return 0
-        self._saver = Saver(self.env, self._snapshot_every)
-        return self._saver.first_interval
-
-    def _rows(self, node: Any, arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
-        # A slice keeps zero-dimensional rows writable views: array[i] of a 1-d array would be a scalar copy.
-        return {
-            leaf.name: arrays[f"{prefix}:{leaf.name}"][self.index : self.index + 1].reshape(leaf.shape)
-            for leaf in leaves(node)
-            if leaf.dtype
-        }
+        support = support_for(self.innermost) if self._settings.seed_episodes else None
+        if support is not None:
+            support.prepare(self.innermost)
+        if self._fingerprint is not None and self._settings.snapshot_every:
+            self._schedule = SnapshotSchedule(self.env, self._settings.snapshot_every)
+        self._control.save_every[self.index] = self._schedule.first_interval if self._schedule is not None else 0
 
     # ---- requests -------------------------------------------------------------------------------------------------
 
     def serve(self, op: int) -> int:
-        """Do what the parent asks of this slot; returns attention bits. Never raises an environment's exception."""
+        """Do what the parent requests of this slot; returns attention bits. Never raises an environment's exception."""
         self._control.mail_bytes[self.index] = self._control.state_bytes[self.index] = 0
         try:
-            if self._control.restore_bytes[self.index] and not self.is_restored() and op != Op.RESET:
-                return self._refuse()
+            if self._control.restore_bytes[self.index] and not self.restore() and op != Op.RESET:
+                return self._not_restored()
             if op == Op.CALL:
                 return self._call()
-            if op == Op.RESET or (self._autoreset is Autoreset.NEXT_STEP and self._control.ended[self.index]):
-                return self._reset(asked=op == Op.RESET)
+            if op == Op.RESET or (self._settings.autoreset is Autoreset.NEXT_STEP and self._control.ended[self.index]):
+                return self._reset(requested=op == Op.RESET)
             return self._step()
         except Exception as error:
             return self.fail(error)
 
-    def _reset(self, asked: bool) -> int:
-        seed = int(self._control.seed[self.index]) if asked and self._control.seeded[self.index] else None
+    def _reset(self, requested: bool) -> int:
+        control, i = self._control, self.index
+        seed = int(control.seed[i]) if requested and control.seeded[i] else None
         options = None
-        if asked and self._control.ask_bytes[self.index]:
-            options = self._mail.get(self.index, TO_WORKER, int(self._control.ask_bytes[self.index]))
+        if requested and control.ask_bytes[i]:
+            options = self._mail.get(i, TO_WORKER, int(control.ask_bytes[i]))
         if self._broken:
             self._rebuild()
-        # An asked reset says which episode it begins: served twice, by two generations, it still begins the same one.
-        number = int(self._control.number[self.index]) if asked else int(self._control.begun[self.index]) + 1
+        # A requested reset names the episode that it begins: served twice, by two generations, it begins the same one.
+        number = int(control.number[i]) if requested else int(control.begun[i]) + 1
         obs, info = self._reset_env(seed, options, number)
         self.put_obs(obs)
-        self._control.reward[self.index] = 0.0
-        self._control.terminated[self.index] = self._control.truncated[self.index] = False
-        self.seal(0.0, 0)
+        control.reward[i] = 0.0
+        control.terminated[i] = control.truncated[i] = False
+        self.put_digest(0.0, 0)
         return self.put_info(info)
 
     def _reset_env(self, seed: int | None, options: Any, number: int) -> tuple[Any, dict[str, Any]]:
         """Reset the environment and the slot's episode counters."""
         began = time.monotonic_ns()
-        self._stamp.enter(Phase.RESET, self.index)
+        self._progress.enter(Phase.RESET, self.index)
         answer = self.begin_episode(seed, options)
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise BadValueError("env.reset() must return (obs, info)")
@@ -169,31 +157,31 @@ class EnvSlot:
 
     def begin_episode(self, seed: int | None = None, options: Any = None) -> Any:
         """The environment's own reset, with the episode's seed where episodes have one."""
-        if seed is None and self._seed_episodes:
+        if seed is None and self._settings.seed_episodes:
             control, i = self._control, self.index
             seed = episode_seed(int(control.base_seed[i]), i, int(control.begun[i]) + 1 - int(control.base_episode[i]))
-        if seed is None and self._trace is not None:
-            self._trace.record_rng(self.innermost)
-        # An autoreset without a seed says nothing at all, as Gymnasium's do: some environments take no arguments then.
-        asked = seed is not None or options is not None
-        return self.env.reset(seed=seed, options=options) if asked else self.env.reset()
+        if seed is None and self._fingerprint is not None:
+            self._fingerprint.record_rng(self.innermost)
+        # An autoreset without a seed passes no arguments, as Gymnasium's own: some environments take none then.
+        has_arguments = seed is not None or options is not None
+        return self.env.reset(seed=seed, options=options) if has_arguments else self.env.reset()
 
-    def seal(self, reward: float, flags: int) -> None:
-        """Leave the digest of the row that was just written."""
-        if self._trace is not None:
-            self._trace.seal(self._objects, reward, flags)
+    def put_digest(self, reward: float, flags: int) -> None:
+        """Publish the digest of the row that was just written."""
+        if self._fingerprint is not None:
+            self._fingerprint.put_digest(self._rows.observation, self._rows.objects, reward, flags)
 
     def save_state(self) -> int:
         """Take the snapshot that is due; returns attention bits."""
-        if self._trace is None or self._saver is None:
+        if self._schedule is None:
             return Attention.NONE
-        return self._trace.save(self._saver)
+        return self._schedule.publish(self.index, self._control, self._mail)
 
     def _step(self) -> int:
         """The pure-Python step; ``take_answer`` in the native loop is its twin."""
         control, i = self._control, self.index
         began = time.monotonic_ns()
-        self._stamp.enter(Phase.STEP, i)
+        self._progress.enter(Phase.STEP, i)
         answer = self.env.step(self.read_action())
         if not isinstance(answer, tuple) or len(answer) != 5:
             raise BadValueError("env.step() must return (obs, reward, terminated, truncated, info)")
@@ -201,7 +189,7 @@ class EnvSlot:
         reward = _number(reward)
         terminated, truncated = bool(terminated), bool(truncated)
         over = terminated or truncated
-        same_step = over and self._autoreset is Autoreset.SAME_STEP
+        same_step = over and self._settings.autoreset is Autoreset.SAME_STEP
         if not same_step:
             self.put_obs(obs)
         control.reward[i] = reward
@@ -212,7 +200,7 @@ class EnvSlot:
         if over:
             bits |= self._end_episode()
         if not same_step:
-            self.seal(reward, flags_of(terminated, truncated))
+            self.put_digest(reward, flags_of(terminated, truncated))
         bits |= self.end_same_step(obs, info) if same_step else self.put_info(info)
         self._count_step(time.monotonic_ns() - began)
         every = control.save_every[i]
@@ -241,20 +229,19 @@ class EnvSlot:
 
         The copy comes before the reset: many simulators return one buffer again and again, and the reset overwrites it.
         """
-        if not isinstance(info, Mapping):
-            raise BadValueError(f"info must be a dict, got {type(info).__name__}")
-        # The rows are copies; what travels by mail is still the environment's own and may be used again by its reset.
-        final_objects, final_info = copy.deepcopy((self._write(self._final_rows, obs), dict(info)))
+        checked_info(info)
+        # The rows are copies; what travels by mail is still the environment's own, and its reset may use it again.
+        final_objects, final_info = copy.deepcopy((self._rows.put_final(obs), dict(info)))
         reset_obs, reset_info = self._reset_env(None, None, int(self._control.begun[self.index]) + 1)
         self.put_obs(reset_obs)
-        self.seal(0.0, 0)
+        self.put_digest(0.0, 0)
         return self.put_info(reset_info, final_objects=final_objects, final_info=final_info)
 
     def _call(self) -> int:
         request = self._mail.get(self.index, TO_WORKER, int(self._control.ask_bytes[self.index]))
-        self._stamp.enter(Phase.CALL, self.index)
+        self._progress.enter(Phase.CALL, self.index)
         if request.verb == "save":
-            result = CallResult((self._saver or Saver(self.env, 0)).save(), is_read=True)
+            result = CallResult((self._schedule or SnapshotSchedule(self.env, 0)).save(), is_read=True)
         else:
             result = calls.answer(self.env, request)
         self._control.mail_bytes[self.index] = self._mail.put(self.index, TO_PARENT, result)
@@ -263,70 +250,32 @@ class EnvSlot:
     # ---- rows -----------------------------------------------------------------------------------------------------
 
     def read_action(self) -> Any:
-        """The action in the space's own structure. Arrays are copies: an environment may keep its last action."""
-        if self._action_objects:
-            return self._mail.get(self.index, TO_WORKER, int(self._control.ask_bytes[self.index]))
-        return assemble(self._data.action, self._action_leaf)
-
-    def _action_leaf(self, leaf: Leaf) -> Any:
-        row = self._action_rows[leaf.name]
-        return int(row) if leaf.is_scalar_int else row.copy()
+        """The action of the present request."""
+        return self._rows.read_action()
 
     def put_obs(self, obs: Any) -> None:
-        """Write an observation into the slot's row; ``torn`` tells the parent if death came in between."""
-        if self.write_fast is not None and self.write_fast(self.index, obs):
-            return
-        self._objects = self._write(self._obs_rows, obs)
+        """Write an observation into the slot's row."""
+        self._rows.put_obs(obs)
 
-    def _write(self, rows: Mapping[str, npt.NDArray[Any]], obs: Any) -> dict[str, Any]:
-        """Write array leaves into ``rows``; returns the leaves that must travel by mail.
+    def put_info(self, info: Any, **final: Any) -> int:
+        """Write an info; returns attention bits."""
+        return self._rows.put_info(info, **final)
 
-        Everything is checked before anything is written: bad data leaves the last good row as it was.
+    # ---- restoring ------------------------------------------------------------------------------------------------
+
+    def restore(self, fresh: bool = False) -> bool:
+        """Carry out the order to restore this slot, once; returns whether it worked.
+
+        ``fresh``: the environment was just built.
         """
-        objects: dict[str, Any] = {}
-        arrays: dict[str, npt.NDArray[Any]] = {}
-        for leaf, value in split(self._data.observation, obs):
-            if leaf.dtype is None:
-                objects[leaf.name] = value
-            else:
-                arrays[leaf.name] = checked_leaf(leaf, value, self._check)
-        self._control.torn[self.index] = 1
-        for name, array in arrays.items():
-            rows[name][...] = array
-        self._control.torn[self.index] = 0
-        return objects
-
-    def put_info(
-        self, info: Any, final_objects: dict[str, Any] | None = None, final_info: dict[str, Any] | None = None
-    ) -> int:
-        """Declared numbers go to the slab, the rest by mail; nothing is pickled when there is nothing to say."""
-        if not isinstance(info, Mapping):
-            raise BadValueError(f"info must be a dict, got {type(info).__name__}")
-        rest = dict(info)
-        for key, (values, has) in self._infos.items():
-            has[self.index] = key in rest
-            if key in rest:
-                values[self.index] = rest.pop(key)
-        if not rest and not self._objects and final_info is None:
-            return Attention.MAIL if self._infos else 0
-        letter: dict[str, Any] = {"info": rest, "objects": self._objects}
-        if final_info is not None:
-            letter |= {"final_info": final_info, "final_objects": final_objects}
-        self._control.mail_bytes[self.index] = self._mail.put(self.index, TO_PARENT, letter)
-        return Attention.MAIL
-
-    # ---- coming back ----------------------------------------------------------------------------------------------
-
-    def is_restored(self, fresh: bool = False) -> bool:
-        """Carry out the order to come back, once; ``fresh``: the environment is just built. False: it did not work."""
         control, i = self._control, self.index
         if self._order_done != control.restore_number[i]:
             self._order_done = int(control.restore_number[i])
             order: Restore = self._mail.get(i, ORDER, int(control.restore_bytes[i]))
-            self._stamp.enter(Phase.RESTORE, i)
+            self._progress.enter(Phase.RESTORE, i)
             if not fresh:
                 self._rebuild()
-                self._stamp.enter(Phase.RESTORE, i)
+                self._progress.enter(Phase.RESTORE, i)
             control.outcome[i] = self._carry_out(order)
         return bool(control.outcome[i] == Outcome.RESTORED)
 
@@ -334,29 +283,29 @@ class EnvSlot:
         if order.beginning is None:
             repeat_calls(self.env, order)
             return Outcome.RESTORED
-        if self._codec is None or self._trace is None:
+        if self._codec is None or self._fingerprint is None:
             return Outcome.FAILED
-        saver = self._saver or Saver(self.env, 0)
-        digest_of = partial(self._trace.digest_of, check=self._check)
-        progress = watched(self.index, self._control, self._stamp, self._restore_timeout_s)
-        replay = Replay(self.env, self._codec, saver.snapshotter, digest_of, progress)
-        outcome = bring_back(self.index, self._control, replay, order, order.beginning)
+        schedule = self._schedule or SnapshotSchedule(self.env, 0)
+        digest_of = partial(self._fingerprint.digest_of, check=self._settings.check)
+        on_step = replay_reporter(self.index, self._control, self._progress, self._settings.restore_timeout_s)
+        replay = EpisodeReplay(self.env, self._codec, schedule.snapshotter, digest_of, on_step)
+        outcome = restore_episode(self.index, self._control, replay, order, order.beginning)
         self._broken = outcome is not Outcome.RESTORED
         return outcome
 
-    def _refuse(self) -> int:
-        """The episode could not be brought back: nothing is stepped, the parent cuts it."""
+    def _not_restored(self) -> int:
+        """The episode could not be restored: nothing is stepped, and the parent cuts it."""
         self._control.status[self.index] = Status.NOT_RESTORED
         return Attention.FAULT
 
     # ---- faults ---------------------------------------------------------------------------------------------------
 
     def fail(self, error: Exception) -> int:
-        """The environment broke: leave the traceback in the mailbox and mark the row."""
+        """The environment failed: put the error report into the mailbox and mark the row."""
         self._broken = True
         kind = Status.BAD_DATA if isinstance(error, BadValueError) else Status.RAISED
         control, i = self._control, self.index
-        control.mail_bytes[i] = self._mail.put(i, TO_PARENT, last_words(error, self._stamp.phase))
+        control.mail_bytes[i] = self._mail.put(i, TO_PARENT, error_report(error, self._progress.phase))
         control.status[i] = kind
         control.ended[i] = 0
         return Attention.FAULT
@@ -365,10 +314,10 @@ class EnvSlot:
         """Replace a broken environment by a new one in the same process."""
         self.close()
         self.construct()
-        self._get_ready()
+        self._prepare()
 
     def close(self) -> None:
-        """Close the environment; its own errors no longer matter."""
+        """Close the environment; its errors are only logged."""
         try:
             if self.env is not None:
                 self.env.close()

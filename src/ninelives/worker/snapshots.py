@@ -1,19 +1,20 @@
 """Snapshots: the whole state of one environment stack as bytes, exactly, or a reason why not.
 
 Owns the decision which stacks can be saved. It never guesses: a layer takes part by its own ``save_state`` and
-``load_state``, or by standing in a table here; otherwise the stack is refused and the caller replays instead. Knows
-nothing of processes, slots or files.
+``load_state``, by the table of Gymnasium's wrappers here, or by the support of its simulator; otherwise the stack is
+refused and the caller replays instead. Knows nothing of processes, slots or files.
 """
 
 from __future__ import annotations
 
 import pickle
-import sys
+import time
 from typing import Any
 
 import gymnasium
 
-from ninelives.worker.snapshot_layers import Atari, Attributes, Layer, OwnState, class_name, repeat_probability
+from ninelives.spec.snapshots import SnapshotLayer, class_name, is_genuine
+from ninelives.worker.support import support_for
 
 _FORMAT = 2
 
@@ -70,7 +71,7 @@ The rest of a wrapper is its construction, and buffers that are written before t
 _STATE_SINCE: dict[str, tuple[str, ...]] = {
     "common.PassiveEnvChecker": ("checked_data_reuse", "_previous_data"),  # Gymnasium 1.4
 }
-"""State that only newer versions of a wrapper have: saved where it is."""
+"""State that only newer versions of a wrapper have: saved where it exists."""
 
 _REFUSED: dict[str, str] = {
     "rendering.HumanRendering": "it shows a window",
@@ -82,38 +83,64 @@ _REFUSED: dict[str, str] = {
 }
 """Gymnasium's wrappers that cannot take part, and why."""
 
-_ATARI = "ale_py.env.AtariEnv"
+_CLOCK = "episode_start_time"
+"""Of RecordEpisodeStatistics: a reading of this machine's clock; what is saved is the time since."""
 
-_EXACT_GAMES = """
-    adventure air_raid alien amidar assault asterix asteroids atlantis atlantis2 backgammon bank_heist basic_math
-    battle_zone beam_rider berzerk blackjack bowling boxing breakout carnival casino centipede chopper_command
-    crazy_climber crossbow darkchambers defender demon_attack donkey_kong double_dunk earthworld elevator_action
-    enduro entombed et fishing_derby flag_capture freeway frogger frostbite galaxian gopher gravitar hangman
-    haunted_house hero human_cannonball ice_hockey jamesbond journey_escape kaboom kangaroo keystone_kapers
-    king_kong klax koolaid krull kung_fu_master laser_gates lost_luggage mario_bros montezuma_revenge mr_do
-    ms_pacman name_this_game othello pacman phoenix pitfall pong pooyan private_eye riverraid road_runner robotank
-    seaquest sir_lancelot skiing solaris space_invaders space_war star_gunner superman surround tennis time_pilot
-    trondead turmoil tutankham up_n_down venture video_chess video_cube video_pinball wizard_of_wor word_zapper
-    zaxxon
-"""
-"""Games that went on exactly after each of some 270 loads, at any frame, with ale_py 0.12.1.
 
-Of the others an emulator's clone lacks something: whether a frame is unfinished (qbert, tetris), what the game counts
-(miniature_golf), a part of its clock (pitfall2), or pixels of the next frame (tic_tac_toe_3d,
-video_checkers, yars_revenge).
-"""
+class OwnState:
+    """A layer that saves itself and everything below it."""
 
-_MOST_STICKY = 0.95
-"""Above this the held action of an emulator may be older than what is remembered of it."""
+    def __init__(self, layer: Any) -> None:
+        self.identity = class_name(layer)
+        self._layer = layer
+
+    def begin(self) -> None:
+        """Nothing to prepare."""
+
+    def save(self) -> bytes:
+        """What ``save_state`` returns."""
+        state = self._layer.save_state()
+        if not isinstance(state, bytes):
+            raise TypeError(f"{self.identity}.save_state() must return bytes, got {type(state).__name__}")
+        return state
+
+    def load(self, state: bytes) -> None:
+        """Pass it to ``load_state``."""
+        self._layer.load_state(state)
+
+
+class WrapperState:
+    """A wrapper of Gymnasium whose state is in known attributes."""
+
+    def __init__(self, layer: Any, names: tuple[str, ...]) -> None:
+        # With its arguments: a stack of four frames is not a stack of two.
+        self.identity = f"{class_name(layer)} {getattr(layer, '_saved_kwargs', {})!r}"
+        self._layer, self._names = layer, names
+
+    def begin(self) -> None:
+        """Nothing to prepare."""
+
+    def save(self) -> dict[str, Any]:
+        """The attributes' values; the caller's pickle makes the copies."""
+        state = {name: getattr(self._layer, name) for name in self._names}
+        if state.get(_CLOCK, -1) != -1:
+            state[_CLOCK] = time.perf_counter() - state[_CLOCK]
+        return state
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Set the attributes."""
+        for name in self._names:
+            is_running_clock = name == _CLOCK and state[name] != -1
+            setattr(self._layer, name, time.perf_counter() - state[name] if is_running_clock else state[name])
 
 
 class Snapshotter:
-    """Saves and loads the whole state of one environment stack, exactly, or refuses.
+    """Saves and loads the whole state of one environment stack, exactly.
 
-    Make it right after the environment: an Atari game with sticky actions is watched from then on.
+    Create it right after the environment: an Atari game with sticky actions is tracked from then on.
     """
 
-    def __init__(self, layers: list[Layer]) -> None:
+    def __init__(self, layers: list[SnapshotLayer]) -> None:
         self._layers = layers
         self._stack = [layer.identity for layer in layers]
         for layer in layers:
@@ -130,7 +157,7 @@ class Snapshotter:
         return pickle.dumps((_FORMAT, self._stack, [layer.save() for layer in self._layers]), pickle.HIGHEST_PROTOCOL)
 
     def load(self, state: bytes) -> None:
-        """Bring the stack to a saved state; it need not have been reset. ValueError if the state is another stack's."""
+        """Put the stack into a saved state; it need not have been reset. ValueError if another stack saved it."""
         states = self._unpack(state)
         for layer, saved in zip(reversed(self._layers), reversed(states), strict=True):
             layer.load(saved)
@@ -139,7 +166,7 @@ class Snapshotter:
         try:
             version, stack, states = pickle.loads(state)
         except Exception as error:
-            raise ValueError(f"this is no saved state of an environment: {type(error).__name__}: {error}") from error
+            raise ValueError(f"not a saved state of an environment: {type(error).__name__}: {error}") from error
         if version != _FORMAT:
             raise ValueError(f"the state has format {version}, this Ninelives reads {_FORMAT}; save it again")
         if stack != self._stack:
@@ -153,14 +180,9 @@ def why_not(env: Any) -> str:
     return _walk(env)[1]
 
 
-def is_exact_atari(env: Any) -> bool:
-    """Whether this is an Atari game, without wrappers, that its emulator brings back exactly."""
-    return class_name(env) == _ATARI and not _why_not_base(env)
-
-
-def _walk(env: Any) -> tuple[list[Layer], str]:
-    """From the outermost layer inwards, to the first one that answers for all below it."""
-    layers: list[Layer] = []
+def _walk(env: Any) -> tuple[list[SnapshotLayer], str]:
+    """From the outermost layer inwards, to the first one that saves everything below it."""
+    layers: list[SnapshotLayer] = []
     layer = env
     while True:
         offered = [name for name in _PROTOCOL if callable(getattr(type(layer), name, None))]
@@ -172,11 +194,13 @@ def _walk(env: Any) -> tuple[list[Layer], str]:
             break
         if refusal := _why_not_wrapper(layer):
             return [], refusal
-        layers.append(Attributes(layer, _state_of(layer)))
+        layers.append(WrapperState(layer, _state_of(layer)))
         layer = layer.env
-    if refusal := _why_not_base(layer):
-        return [], refusal
-    return [*layers, Atari(layer)], ""
+    support = support_for(layer)
+    if support is None:
+        return [], f"{class_name(layer)} has no save_state() and load_state()"
+    refusal = support.why_not(layer)
+    return ([], refusal) if refusal else ([*layers, support.layer(layer)], "")
 
 
 def _why_not_wrapper(layer: Any) -> str:
@@ -187,7 +211,7 @@ def _why_not_wrapper(layer: Any) -> str:
         return f"{class_name(layer)} is an unknown wrapper; it may take part by save_state() and load_state()"
     missing = [name for name in _STATE[key] if not hasattr(layer, name)]
     if missing:
-        return f"{class_name(layer)} has no {missing[0]}: this version of Gymnasium is not known"
+        return f"{class_name(layer)} has no {missing[0]}: unknown version of Gymnasium"
     return ""
 
 
@@ -197,24 +221,5 @@ def _state_of(layer: Any) -> tuple[str, ...]:
 
 
 def _key(layer: Any) -> str:
-    """Where the layer stands in the tables; empty for a class that only has the name of one of Gymnasium's."""
-    return class_name(layer).removeprefix("gymnasium.wrappers.") if _is_what_it_says(type(layer)) else ""
-
-
-def _is_what_it_says(cls: type) -> bool:
-    return getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
-
-
-def _why_not_base(env: Any) -> str:
-    name = class_name(env)
-    if name != _ATARI or not _is_what_it_says(type(env)):
-        return f"{name} has no save_state() and load_state()"
-    if env._game not in _EXACT_GAMES.split():
-        return f"{name} plays {env._game}, which the emulator does not bring back exactly"
-    if env.sound_obs:
-        return f"{name} observes sound, which is not in the emulator's state"
-    if env.ale.getBool("color_averaging"):
-        return f"{name} blends frames, which are not in the emulator's state"
-    if repeat_probability(env) > _MOST_STICKY:
-        return f"{name} repeats actions with a probability above {_MOST_STICKY}"
-    return ""
+    """The layer's key in the tables; empty for a class that only has the name of one of Gymnasium's."""
+    return class_name(layer).removeprefix("gymnasium.wrappers.") if is_genuine(type(layer)) else ""

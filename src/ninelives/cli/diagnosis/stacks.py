@@ -16,7 +16,7 @@ _NATIVE = re.compile(r"^(?P<library>[^\s(]+)\((?P<symbol>[^)+]*)[^)]*\) ?\[0x", 
 _OUR_ROOMS = re.compile(r"[/\\]ninelives[/\\](worker|supervise)[/\\]")
 _INSTALLED = re.compile(r"[/\\](site-packages|dist-packages|ninelives[/\\]sims|lib[/\\]python3[^/\\]*)[/\\]|^<frozen ")
 _SYSTEM = re.compile(
-    r"^(libc|libpython|libpthread|libm|libffi|_ctypes|ld-linux|_native\.|ninelives-frames-|python|linux-vdso)"
+    r"^(libc|libpython|libpthread|libm|libffi|_ctypes|ld-linux|_(?:loop|digest|stack)\.|ninelives-frames-|python|linux-vdso)"
 )
 CURRENT, NATIVE = "Current thread", "Native stack"
 

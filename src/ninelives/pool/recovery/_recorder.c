@@ -1,6 +1,6 @@
 /* Records each action before it is sent, with the digest of the row it answers. One call per batch.
  *
- * Twin of recorder.PyRecorder and equal in behaviour; test_journal.py runs the same tests over both. Reads only words
+ * Twin of recorder.PyActionRecorder and equal in behaviour; test_journal.py runs the same tests over both. Reads only words
  * that workers have published: a request is recorded before it is posted, while its group is idle.
  */
 #define PY_SSIZE_T_CLEAN

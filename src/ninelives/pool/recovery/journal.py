@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninelives.pool.recovery.recorder import NOTHING, STEP, Recorder, Records, make_recorder
+from ninelives.pool.recovery.recorder import NOTHING, STEP, ActionRecorder, Records, make_recorder
 from ninelives.pool.recovery.spill import DIGEST_BYTES, Spill, share_bytes
 from ninelives.spec.call import CallRequest
 from ninelives.spec.codec import ActionCodec
@@ -60,7 +60,7 @@ class Journal:
         self._journals = [SlotJournal() for _ in range(slots)]
         self._seed_episodes = seed_episodes
         self.last_action: Callable[[int], Any] = lambda slot: None
-        self.recorder: Recorder | None = None
+        self.recorder: ActionRecorder | None = None
         self._control: Any = None
 
     def open(

@@ -1,7 +1,7 @@
 """Records each action before it is sent, with the digest of the row it answers. One call per batch.
 
-``PyRecorder`` is the twin of the native ``Recorder`` (``_recorder.c``) and equal in behaviour; the same tests run over
-both. Both read only what workers have published: a request is recorded before it is posted, while its group is idle.
+``PyActionRecorder`` is the twin of the native ``Recorder`` (``_recorder.c``) and equal in behaviour; the same tests run
+over both. Both read only what workers have published: a request is recorded before it is posted, while its group is idle.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Records:
         )
 
 
-class Recorder(Protocol):
+class ActionRecorder(Protocol):
     """Records requests about to be posted."""
 
     def note_all(self) -> None:
@@ -79,8 +79,8 @@ class Recorder(Protocol):
         ...
 
 
-class PyRecorder:
-    """``Recorder`` in pure Python."""
+class PyActionRecorder:
+    """``ActionRecorder`` in pure Python."""
 
     def __init__(
         self,
@@ -132,13 +132,13 @@ def make_recorder(
     arrays: Mapping[str, npt.NDArray[Any]],
     next_step: bool,
     full: Callable[[int], None],
-) -> Recorder:
+) -> ActionRecorder:
     """The native recorder where actions are rows of one array, else the Python one; ``full`` packs a chunk away."""
     native = native_module("ninelives.pool.recovery._recorder")
     if native is None or not isinstance(codec.node, Leaf):
-        return PyRecorder(control, records, codec, arrays, next_step, full)
+        return PyActionRecorder(control, records, codec, arrays, next_step, full)
     rows = arrays[f"action:{codec.node.name}"]
-    made: Recorder = native.Recorder(
+    made: ActionRecorder = native.Recorder(
         control=control,
         records=records,
         rows=rows,
