@@ -1,7 +1,7 @@
 """Records each action before it is sent, with the digest of the row it answers. One call per batch.
 
 ``PyActionRecorder`` is the twin of the native ``Recorder`` (``_recorder.c``) and equal in behaviour; the same tests run
-over both. Both read only what workers have published: a request is recorded before it is posted, while its group is idle.
+over both. Both read only what workers have published: a request is recorded while its group is idle.
 """
 
 from __future__ import annotations
