@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from ninelives.pool.workers.worker import Member
 from ninelives.spec.phase import Stage
-from ninelives.supervise.machine import State
+from ninelives.supervise.machine import WorkerState
 
 PROCESS = ("line", "machine", "pid", "stage", "phase", "spawned_ns", "ready_ns", "log_from")
 """What belongs to the process rather than to the role."""
@@ -27,6 +27,6 @@ def swap(one: Member, other: Member) -> None:
 def waiting(spares: Iterable[Member]) -> Member | None:
     """A spare whose environments are built."""
     for spare in spares:
-        if spare.stage is Stage.HELLO and spare.machine.state is State.STARTING and spare.pid is not None:
+        if spare.stage is Stage.HELLO and spare.machine.state is WorkerState.STARTING and spare.pid is not None:
             return spare
     return None

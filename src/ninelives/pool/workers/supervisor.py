@@ -32,7 +32,7 @@ from ninelives.supervise.child import DUMP_SIGNAL
 from ninelives.supervise.children import Children, Report
 from ninelives.supervise.exits import Ending
 from ninelives.supervise.lockfile import LockFile
-from ninelives.supervise.machine import NS, Command, Reading, State, WorkerMachine
+from ninelives.supervise.machine import NS, Command, Reading, WorkerMachine, WorkerState
 from ninelives.transport.control import FROM_PHASE, FROM_SLOT, FROM_STAGE, TO_GO, TO_LETTER, TO_POLL, TO_STOP
 from ninelives.transport.mailbox import TO_WORKER
 from ninelives.transport.shared_memory import Wiring
@@ -157,7 +157,7 @@ class Crew:
         now = self._clock.now_ns()
         for member in self._everyone:
             machine = member.machine
-            if machine.state is State.WAITING and machine.generation and now >= machine.restart_at_ns:
+            if machine.state is WorkerState.WAITING and machine.generation and now >= machine.restart_at_ns:
                 self._replace(member)
         while self._admission.could_admit(now / NS) and (self._lock is None or self._lock.take()):
             index = self._admission.admit(now / NS)
@@ -199,21 +199,21 @@ class Crew:
     def next_look_s(self) -> float:
         """How soon ``poll`` should be called again even if nobody rings."""
         states = {member.machine.state for member in self.members}
-        return 0.01 if states - {State.RUNNING, State.ENDED} else 0.05
+        return 0.01 if states - {WorkerState.RUNNING, WorkerState.ENDED} else 0.05
 
     # ---- watching ---------------------------------------------------------------------------------------------------
 
     def _watch(self, member: Member, asked_ns: Callable[[int], int | None], now: int) -> None:
-        if member.machine.state is State.STARTING:
+        if member.machine.state is WorkerState.STARTING:
             self._watch_start(member, now)
         line, since = self._wiring.control.from_worker[member.line], self._wiring.control.since_ns
         phase, slot = Phase(int(line[FROM_PHASE])), int(line[FROM_SLOT]) - 1 if line[FROM_SLOT] else None
         asked = None if member.is_spare else asked_ns(member.index)
-        if member.machine.state is State.STARTING:
+        if member.machine.state is WorkerState.STARTING:
             asked = member.went_ns if self._wiring.control.to_worker[member.line, TO_GO] else None
         reading = Reading(phase, int(since[member.line, 0]), asked, slot)
         self._act(member, member.machine.look(reading, now, self._start_scale()))
-        if member.machine.state is not State.KILLING:
+        if member.machine.state is not WorkerState.KILLING:
             member.keeper.renew()
         elif member.keeper.is_over(now):
             self._children.kill_keeper()  # it does not answer; its channel tells the rest
@@ -252,7 +252,7 @@ class Crew:
         member.machine.ready(now)
         member.booted, member.ready_ns, member.attempts = True, now, 0
         self._release(member.index)
-        ready = sum(m.machine.state is State.RUNNING for m in self.members)
+        ready = sum(m.machine.state is WorkerState.RUNNING for m in self.members)
         seconds = (now - member.spawned_ns) / NS
         self._emit(events.WorkerReady(seconds=seconds, ready=ready, total=len(self.members), **about(member, rss=True)))
         self._happenings.append(Happening("up", member.index))

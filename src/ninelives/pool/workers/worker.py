@@ -11,7 +11,7 @@ from ninelives.spec.handshake import Hello
 from ninelives.spec.options import PoolOptions
 from ninelives.spec.phase import Phase, Stage
 from ninelives.supervise.budget import Backoff
-from ninelives.supervise.machine import NS, Deadlines, State, WorkerMachine
+from ninelives.supervise.machine import NS, Deadlines, WorkerMachine, WorkerState
 from ninelives.supervise.patience import Patience
 
 KEEPER_PATIENCE_NS = 5 * NS
@@ -53,7 +53,7 @@ class Member:
     @property
     def is_up(self) -> bool:
         """Whether requests are served now (or will be noticed to be late)."""
-        return self.machine.state in (State.RUNNING, State.DUMPING)
+        return self.machine.state in (WorkerState.RUNNING, WorkerState.DUMPING)
 
 
 @dataclass(frozen=True)
