@@ -15,8 +15,7 @@ from itertools import product
 import pytest
 from mortal_games import GAMES
 
-from ninelives.events import WorkerRecycled
-from ninelives.testing import Chaos, RecordingSink
+from ninelives.testing import Chaos
 
 IS_FULL = os.environ.get("NINELIVES_FULL") == "1"
 IS_CROSSED = bool(os.environ.get("NINELIVES_FULL_CHAOS"))
@@ -71,14 +70,6 @@ def test_gymnasiums_stream_of_seeds_is_healed():
 @pytest.mark.parametrize("name", ["cartpole", "stack"])
 def test_first_ready_batches_are_healed_stream_by_stream(name):
     check(GAMES[name].env, SHORT, start_method="fork", workers=4, batch_size=2)
-
-
-def test_workers_replaced_in_mid_episode_change_no_row():
-    sink = RecordingSink()
-    no_faults = {"kills": 0, "hangs": 0, "segfaults": 0, "steps": 25_000}
-    report = check("CartPole-v1", no_faults, start_method="fork", max_steps=100, sinks=[sink])
-    assert {event.worker for event in sink.of(WorkerRecycled)} == {0, 1}
-    assert not report.faults
 
 
 @pytest.mark.parametrize("batch_size", [None, 2])
