@@ -1,4 +1,4 @@
-"""Fails whoever leaves something behind: a process, a descriptor, a segment, a directory."""
+"""Fails every test that leaves something behind: a process, a descriptor, a segment, a directory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ninelives.testing import leftovers
 
 pytest_plugins = ["missing"]
 
-# Speed is measured in benchmarks: an example that is slow on a busy machine is no failure.
+# Speed is measured in benchmarks: an example that is slow on a busy machine is not a failure.
 hypothesis.settings.register_profile("ninelives", deadline=None)
 hypothesis.settings.load_profile("ninelives")
 
@@ -31,10 +31,10 @@ FAILED = pytest.StashKey[bool]()
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _one_place_for_everything(tmp_path_factory):
-    """Orphans fall to this process, and temporary files into one directory, so that none goes unseen."""
+def _adopt_everything(tmp_path_factory):
+    """This process adopts orphans, and temporary files go into one directory, so that every leak is seen."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    # A shell starts what runs in the background with Ctrl-C ignored, and programs under test would inherit that.
+    # A shell starts background jobs with SIGINT ignored, and programs under test would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     before = os.environ.get("TMPDIR")
@@ -57,18 +57,18 @@ def pytest_runtest_makereport(item, call):
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left_behind(request, _one_place_for_everything):
+def _nothing_is_left_behind(request, _adopt_everything):
     processes = {process.pid for process in leftovers.descendants()}
     descriptors = len(_own_descriptors())
     segments, directories = leftovers.segments(), leftovers.directories(tempfile.gettempdir())
     yield
-    request.node.funcargs.clear()  # a closed pool that a fixture gave keeps its memory mapped while it is referenced
+    request.node.funcargs.clear()  # a closed pool keeps its memory mapped while a fixture value refers to it
 
     def left():
         yield from (str(process) for process in leftovers.descendants() if process.pid not in processes)
         yield from (f"/dev/shm/{name}" for name in leftovers.segments() - segments)
         yield from (f"$TMPDIR/{name}" for name in leftovers.directories(tempfile.gettempdir()) - directories)
-        # A failed test's traceback holds its pools, and those their memory: that is no leak.
+        # The traceback of a failed test refers to its pools, and those to their memory: that is not a leak.
         if len(_own_descriptors()) > descriptors and not request.node.stash.get(FAILED, False):
             gc.collect()
             if len(_own_descriptors()) > descriptors:
@@ -79,7 +79,7 @@ def _nothing_is_left_behind(request, _one_place_for_everything):
 
 
 def _own_descriptors():
-    """Open descriptors, without the one that the standard library keeps for its resource tracker."""
+    """Open descriptors, except the one that the standard library keeps for its resource tracker."""
     tracker = sys.modules.get("multiprocessing.resource_tracker")
     kept = tracker._resource_tracker._fd if tracker else None
     return {fd: target for fd, target in leftovers.descriptors().items() if fd != kept}

@@ -1,7 +1,7 @@
-"""What tests need and do not find: a skip on anyone's machine, a failure where everything was installed.
+"""Requirements that a test does not find: a skip on any machine, a failure where everything was installed.
 
-A skip for want of something has a reason that begins with ``missing: ``. A skip that is right on a complete machine
-(too long, another system) must never begin so.
+The reason of such a skip begins with ``missing: ``. A skip that is right on a complete machine (too long, another
+system) must never begin like that.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 MISSING = "missing: "
 
 REQUIRED = os.environ.get("NINELIVES_REQUIRE_CORES") == "1"
-"""In CI nothing may be missing: a test that is skipped there tests nobody's machine."""
+"""In CI nothing may be missing: a test that is skipped even there is never run."""
 
 
 def skip_missing(what: object) -> NoReturn:

@@ -1,7 +1,7 @@
-"""Time, passed in. Monotonic only: wall-clock time jumps, and a jump must never kill a worker.
+"""Time, as an argument. Monotonic only: wall-clock time can jump, and a jump must never kill a worker.
 
-On Linux ``CLOCK_MONOTONIC`` is one clock for all processes of the machine, so a stamp written by a worker into shared
-memory can be compared with the parent's own reading. Deadlines rest on that.
+On Linux ``CLOCK_MONOTONIC`` is one clock for all processes of the machine, so a time stamp that a worker writes into
+shared memory can be compared with the parent's own clock. Deadlines depend on that.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Anything that can tell monotonic nanoseconds."""
+    """Anything that returns monotonic nanoseconds."""
 
     def now_ns(self) -> int:
         """Nanoseconds on a clock that never goes back."""

@@ -5,8 +5,8 @@
     NinelivesError
       ConfigError          refused before any process starts: key, value, what is allowed
       UsageError           calls in the wrong order
-        ClosedError          you closed it
-      WorkerError          it broke: slots, generation, pid, phase, cause, last action, seed, stderr tail, traceback
+        ClosedError          used after close()
+      WorkerError          a fault: slots, generation, pid, phase, cause, last action, seed, stderr tail, traceback
         WorkerStartError     never reached its first observation
         WorkerCrashedError   killed by a signal, or exited
         WorkerHungError      missed a deadline; its stack is attached
@@ -16,7 +16,7 @@
       TransportError       shared memory or doorbell gone
       CheckpointError      a saved state cannot be used
       EmulatorError        an emulator is missing, or refuses what it was given
-    NinelivesWarning         odd, but it goes on
+    NinelivesWarning         unusual, but the program continues
 
 "You closed it" (``ClosedError``) and "it broke" (``WorkerError``) are different types on purpose.
 """
@@ -32,30 +32,30 @@ class NinelivesError(Exception):
 
 
 class NinelivesWarning(UserWarning):
-    """Something is odd and goes on all the same. One that an environment gives in a worker is given again here."""
+    """Something is unusual, but the program continues. One raised by an environment in a worker is repeated here."""
 
 
 class ConfigError(NinelivesError, ValueError):
-    """A setting is impossible; raised before any process starts.
+    """A setting is invalid; raised before any process starts.
 
     The message names the key, the value and what is allowed.
     """
 
 
 class UsageError(NinelivesError, RuntimeError):
-    """Calls came in the wrong order; the message says which call is missing."""
+    """Calls were made in the wrong order; the message names the missing call."""
 
 
 class ClosedError(UsageError):
-    """The pool was closed by you; make a new one."""
+    """The pool has been closed by its user; create a new one."""
 
 
 class TransportError(NinelivesError):
-    """Shared memory or a doorbell is gone or refused by the system."""
+    """Shared memory or a doorbell is gone, or the system refuses to provide it."""
 
 
 class CheckpointError(NinelivesError):
-    """A saved state is truncated, foreign or newer than this version."""
+    """A saved state is truncated, belongs to something else, or is newer than this version."""
 
 
 class EmulatorError(NinelivesError):
@@ -66,8 +66,8 @@ class EmulatorError(NinelivesError):
 class Fault:
     """What is known about one fault; carried by the error, the event and ``info["fault"]``.
 
-    ``slots`` are all slots that lost their episode, ``culprit`` the one that was being served (None if none was).
-    ``refusal`` is what the environment's exception says, where that was meant for its user and needs no traceback.
+    ``slots`` are all slots that lost their episode; ``culprit`` is the one being served at the time, if any.
+    ``refusal`` is the message of the environment's exception if it is addressed to the user and needs no traceback.
     """
 
     kind: str
@@ -90,7 +90,7 @@ class Fault:
     refusal: str = ""
 
     def describe(self) -> str:
-        """The full message: what happened, to whom, what was tried, what to do next."""
+        """The full message: what happened, to which slots, what was tried, what to do next."""
         where = f"slot {self.culprit}" if self.culprit is not None else f"slots {_ranges(self.slots)}"
         head = f"{where} (worker {self.worker}, generation {self.generation}, pid {self.pid}): {self.summary}"
         facts = [f"phase: {self.phase}"]
@@ -115,7 +115,7 @@ class Fault:
 
 
 class WorkerError(NinelivesError):
-    """A worker or one of its environments broke. ``fault`` holds every fact that is known."""
+    """A worker or one of its environments failed. ``fault`` holds everything that is known."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.describe())
@@ -126,7 +126,7 @@ class WorkerError(NinelivesError):
 
 
 class WorkerStartError(WorkerError):
-    """A worker never reached its first observation: usually a configuration error of the environment."""
+    """A worker never reached its first observation: usually the environment is configured wrongly."""
 
 
 class WorkerCrashedError(WorkerError):
@@ -168,7 +168,7 @@ ERROR_OF_KIND: dict[str, type[WorkerError]] = {
 
 
 def error_for(fault: Fault) -> WorkerError:
-    """The exception that tells this fault."""
+    """The exception for this fault."""
     return ERROR_OF_KIND[fault.kind](fault)
 
 

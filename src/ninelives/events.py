@@ -1,8 +1,8 @@
-"""Everything that happens, as frozen records, and the one-method protocol of whoever listens.
+"""Everything that happens in a pool, as frozen records, and the protocol of their sinks.
 
-Names are past tense. Every record knows when it happened on the monotonic clock (``at_s``) and which worker and slots
-it is about; ``to_json`` gives the line that goes into ``events.jsonl``. This module must never import anything of the
-package: every other room may speak of events.
+Names are in the past tense. Every record holds when it happened on the monotonic clock (``at_s``) and which worker and
+slots it concerns; ``to_json`` returns its line in ``events.jsonl``. This module must import nothing of the package,
+because every other module may use events.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """Base record: when, and about whom."""
+    """Base record: when it happened, and which worker and slots it concerns."""
 
     at_s: float = field(default_factory=time.monotonic)
     wall_s: float = field(default_factory=time.time)
@@ -34,7 +34,7 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class PoolStarted(Event):
-    """All workers are up: what was built, and why that many workers."""
+    """All workers are ready: what was built, and why that many workers."""
 
     env: str
     num_envs: int
@@ -50,7 +50,7 @@ class PoolStarted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class EnvWarned(Event):
-    """An environment of this package finds something odd about its settings."""
+    """An environment gave a ``NinelivesWarning``, for example about its settings."""
 
     text: str
 
@@ -65,7 +65,7 @@ class WorkerSpawned(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseEntered(Event):
-    """A starting or recovering worker entered a phase (steps are not phase changes worth a line)."""
+    """A starting or recovering worker entered a phase; steps are not reported."""
 
     phase: str
 
@@ -130,21 +130,21 @@ class RestartScheduled(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class SpareStepped(Event):
-    """A spare, whose environments were built already, takes a dead worker's place."""
+    """A spare worker, whose environments are already built, replaced a dead worker."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeStarted(Event):
-    """A slot is back with a fresh episode after a fault or a recycling."""
+    """A slot is back with a new episode after a fault or after its worker was recycled."""
 
     seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlotHealed(Event):
-    """A slot is back in the very state it had; nobody above the pool has noticed.
+    """A slot is back in exactly the state it had; its rows show no difference.
 
-    ``replayed`` steps were repeated, beginning at ``from_step`` of the episode (0, or where a snapshot was taken).
+    ``replayed`` steps were repeated, starting at ``from_step`` of the episode (0, or where a snapshot was taken).
     """
 
     seconds: float
@@ -154,11 +154,11 @@ class SlotHealed(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class HealFailed(Event):
-    """A slot could not be brought back and its episode is cut.
+    """A slot could not be healed and its episode is cut.
 
-    ``reason``: ``diverged`` (the row after ``step`` steps is another one), ``failed`` (the replay raised or took too
-    long), ``poison`` (``action``, after ``step`` steps, broke it again), ``gave_up`` (killed from outside again and
-    again) or ``cannot`` (``detail`` says why).
+    ``reason``: ``diverged`` (the row after ``step`` steps differs), ``failed`` (the replay raised or took too long),
+    ``poison`` (``action``, after ``step`` steps, caused a fault again), ``gave_up`` (killed from outside repeatedly) or
+    ``cannot`` (``detail`` says why).
     """
 
     reason: str
@@ -169,7 +169,7 @@ class HealFailed(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayProgress(Event):
-    """How far a long replay is."""
+    """Progress of a long replay."""
 
     done: int
     total: int
@@ -177,7 +177,7 @@ class ReplayProgress(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class SlotQuarantined(Event):
-    """A slot's restart budget is spent; it stays out and its rows are masked."""
+    """The restart budget of a slot is spent; it is not restarted and its rows are masked."""
 
     restarts: int
     window_s: float
@@ -192,14 +192,14 @@ class WorkerRecycled(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class KeeperLost(Event):
-    """The process that holds all workers died; everything is started again."""
+    """The keeper, the parent of all workers, died; all workers are restarted."""
 
     cause: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricsSampled(Event):
-    """Per-slot numbers at one moment; see ``pool.metrics``."""
+    """Metrics of each slot at one moment; see ``pool.metrics``."""
 
     steps_per_s: float
     per_slot: tuple[dict[str, Any], ...]
@@ -207,7 +207,7 @@ class MetricsSampled(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolClosed(Event):
-    """The pool ended; how long it took and how many workers had to be killed."""
+    """The pool was closed; how long it took and how many workers had to be killed."""
 
     seconds: float
     killed: int
@@ -216,8 +216,8 @@ class PoolClosed(Event):
 
 
 class Sink(Protocol):
-    """Whoever wants to hear of events. ``emit`` must return quickly and must not raise."""
+    """A receiver of events. ``emit`` must return quickly and must not raise."""
 
     def emit(self, event: Event) -> None:
-        """Take one event."""
+        """Handle one event."""
         ...

@@ -1,4 +1,4 @@
-"""What this machine has and allows: cores, memory, descriptors, resident size of a process."""
+"""What this machine provides and allows: cores, memory, open files; and the memory of a process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ninelives.errors import ConfigError
 
 
 def cores() -> int:
-    """Cores this process may use: affinity and the container's quota, at least one."""
+    """Number of cores this process may use, by its affinity and the container's quota; at least one."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _cgroup("cpu.max")
     if quota and not quota.startswith("max"):
@@ -19,23 +19,23 @@ def cores() -> int:
 
 
 def one_core_each(workers: int) -> tuple[int, ...]:
-    """A core for every worker where that uses each core that we may use once; otherwise none is said to be anyone's.
+    """One core for each worker if there are exactly as many workers as cores; otherwise an empty tuple.
 
-    With fewer workers than cores the system has room to choose, and two pools that chose would choose the same cores.
+    With fewer workers than cores the system has a choice, and two pools that pin would pick the same cores.
     """
     allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     return tuple(allowed) if 1 < workers == len(allowed) == cores() else ()
 
 
 def memory_limit_bytes() -> int:
-    """Memory of the machine or, if smaller, of the container."""
+    """Memory of the machine or, if that is smaller, of the container."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = _cgroup("memory.max")
     return min(total, int(limit)) if limit.isdigit() else total
 
 
 def free_bytes() -> int:
-    """Memory that can be taken without swapping, within the container's limit."""
+    """Memory that can be allocated without swapping, within the container's limit."""
     limit, used = _cgroup("memory.max"), _cgroup("memory.current")
     room = int(limit) - int(used) if limit.isdigit() and used.isdigit() else memory_limit_bytes()
     return min(_available_bytes(), max(room, 0))
@@ -53,7 +53,7 @@ def _available_bytes() -> int:
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory of a process; zero if it is gone."""
+    """Resident memory of a process; zero if it no longer exists."""
     try:
         with open(f"/proc/{pid}/statm") as fields:
             return int(fields.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -71,7 +71,7 @@ def private_bytes() -> int:
 
 
 def allow_descriptors(needed: int) -> None:
-    """Raise the limit of open files if it is too low for ``needed`` more.
+    """Raise the limit on open files if it is too low for ``needed`` more.
 
     Raises:
         ConfigError: the hard limit is too low as well.
@@ -82,7 +82,7 @@ def allow_descriptors(needed: int) -> None:
         return
     if hard != resource.RLIM_INFINITY and wanted > hard:
         raise ConfigError(
-            f"{needed} descriptors are needed and the hard limit is {hard}; use fewer workers, or raise it with "
+            f"{needed} descriptors are needed but the hard limit is {hard}; use fewer workers, or raise it with "
             f"`ulimit -n {wanted}` as root or in /etc/security/limits.conf"
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
@@ -96,7 +96,7 @@ def _open_descriptors() -> int:
 
 
 def _cgroup(name: str) -> str:
-    """A limit of the container we run in (cgroup v2), or an empty string."""
+    """A limit of the container this process runs in (cgroup v2), or an empty string."""
     try:
         with open(f"/sys/fs/cgroup/{name}") as value:
             return value.read().strip()

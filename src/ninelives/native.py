@@ -1,6 +1,7 @@
-"""Which of the twins is in use, and why.
+"""Whether the native modules or their pure-Python twins are in use, and why.
 
-``NINELIVES_NATIVE=0`` chooses the pure-Python path; so does a missing compiler at installation. Both behave the same.
+``NINELIVES_NATIVE=0`` selects the pure-Python path, and so does an installation without a compiler. Both behave the
+same.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ MODULES = (
     "ninelives.sims.emulators._sparse",
 )
 LIBRARIES = ("ninelives.sims.libretro._frames",)
-"""Built and found like modules, but loaded by other means than an import."""
+"""Built and found like modules, but not loaded by an import."""
 
 
 @dataclass(frozen=True)
 class NativeStatus:
-    """Whether native code is used, with the reason in words."""
+    """Whether native code is used, with the reason."""
 
     active: bool
     reason: str
 
 
 def native_status() -> NativeStatus:
-    """Decide from the environment variable and from what was built."""
+    """Decide by the environment variable and by what was built."""
     if os.environ.get("NINELIVES_NATIVE", "1") == "0":
         return NativeStatus(False, "switched off by NINELIVES_NATIVE=0")
     complaint = _complaint()
@@ -55,7 +56,7 @@ def native_library(name: str) -> Path | None:
 
 @cache
 def _complaint() -> str:
-    """What of the native code is missing: it is used as a whole or not at all."""
+    """The first missing part of the native code, which is used as a whole or not at all; empty if none is."""
     for name in MODULES:
         try:
             importlib.import_module(name)

@@ -14,6 +14,8 @@ KILLED = np.array([False, False, True, True])  # slots 2 and 3 share the second 
 
 
 def opened(mode, **settings):
+    # No pause before a restart: here each fault is planned, and the action that kills is tried twice.
+    settings = {"backoff_s": 0.0, **settings}
     return closing(ninelives.VectorEnv(Mortal, NUM_ENVS, workers=2, autoreset_mode=mode, **settings))
 
 

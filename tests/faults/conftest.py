@@ -15,12 +15,6 @@ def undisturbed():
         return film(pool)
 
 
-@pytest.fixture(params=["fork", "forkserver"])
-def method(request):
-    """The quick start methods; spawn has tests of its own."""
-    return request.param
-
-
 @pytest.fixture
 def run_program(tmp_path):
     """Starts programs; ends them however the test ends."""

@@ -7,12 +7,20 @@ import signal
 import tempfile
 import time
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
 import ninelives
 from ninelives.spec.context import current_slot
 from ninelives.testing.counting import ACTIONS, CountingEnv, Referee
+from ninelives.testing.faults import BREAKS
+
+IS_FULL = os.environ.get("NINELIVES_FULL") == "1"
+
+PHASES = ("import", "construct", "reset", "step", "close")
+QUICK_METHODS = ("fork", "forkserver")
+"""Start methods that these tables cross with faults; spawn has tests of its own, because each start takes a second."""
 
 SLOTS, WORKERS = 4, 2
 GUILTY, FELLOW, OTHERS = 1, 0, (2, 3)
@@ -22,6 +30,18 @@ PROMPT_S = 2.0
 
 SIGNALS = {"segfault": "SIGSEGV", "abort": "SIGABRT", "bus_error": "SIGBUS", "kill_self": "SIGKILL"}
 EXITS = {"exit_zero": 0, "sys_exit": 7}
+
+
+def crossed(phase, faults):
+    """(fault, start method) in this phase: every fault once, the methods in turn.
+
+    A fault's method alternates from phase to phase, so that over all phases every fault meets every method.
+    ``NINELIVES_FULL=1`` gives the whole product.
+    """
+    if IS_FULL:
+        return list(product(faults, QUICK_METHODS))
+    order, shift = list(BREAKS), PHASES.index(phase)
+    return [(fault, QUICK_METHODS[(order.index(fault) + shift) % 2]) for fault in faults]
 
 
 def pool_of(env, **settings):

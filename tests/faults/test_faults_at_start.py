@@ -1,11 +1,11 @@
-"""A fault before the first observation: told as ``WorkerStartError`` with the worker's own words, or tried again."""
+"""A fault before the first observation: a ``WorkerStartError`` with the worker's own traceback, or another try."""
 
 from __future__ import annotations
 
 import time
 
 import pytest
-from scenes import DEADLINE_S, EXITS, GUILTY, OTHERS, PROMPT_S, SIGNALS, deadlines, film, of_kind, pool_of
+from scenes import DEADLINE_S, EXITS, GUILTY, OTHERS, PROMPT_S, SIGNALS, crossed, deadlines, film, of_kind, pool_of
 
 import ninelives
 from ninelives.events import FaultSeen, PhaseEntered, RestartScheduled, WorkerSpawned
@@ -19,6 +19,11 @@ ALWAYS = When("construct", slots=(GUILTY,), generations=None)
 FIRST = When("construct", slots=(GUILTY,))
 
 
+def in_both_phases(faults):
+    """(phase, fault, start method): a start has two phases in which the environment's code runs."""
+    return [(phase, *case) for phase in ("import", "construct") for case in crossed(phase, faults)]
+
+
 def refused(env, **settings):
     """The error of a pool that cannot start, and how long it took."""
     began = time.monotonic()
@@ -27,23 +32,21 @@ def refused(env, **settings):
     return caught.value, time.monotonic() - began
 
 
-@pytest.mark.parametrize("fault", [*ENDS, "raise_error"])
-@pytest.mark.parametrize("phase", ["import", "construct"])
-def test_environment_that_cannot_start_is_told_with_the_cause(fault, phase, method):
+@pytest.mark.parametrize(("phase", "fault", "method"), in_both_phases([*ENDS, "raise_error"]))
+def test_environment_that_cannot_start_is_reported_with_the_cause(phase, fault, method):
     error, took = refused(Fragile(fault, When(phase, generations=None)), start_method=method, start_attempts=1)
     assert took < START_S[method] + PROMPT_S
-    told = error.fault
-    assert (told.kind, told.phase) == ("start", phase)
+    seen = error.fault
+    assert (seen.kind, seen.phase) == ("start", phase)
     if fault == "raise_error":
-        assert "RuntimeError: the zoo raised this on purpose" in told.traceback
-        assert "raise_error" in told.traceback
+        assert "RuntimeError: the zoo raised this on purpose" in seen.traceback
+        assert "raise_error" in seen.traceback
     else:
-        assert (told.signal, told.exit_code) == (SIGNALS.get(fault), EXITS.get(fault))
+        assert (seen.signal, seen.exit_code) == (SIGNALS.get(fault), EXITS.get(fault))
 
 
-@pytest.mark.parametrize("fault", HANGS)
-@pytest.mark.parametrize("phase", ["import", "construct"])
-def test_environment_that_hangs_at_its_start_is_killed_at_the_deadline_and_shows_where(fault, phase, method):
+@pytest.mark.parametrize(("phase", "fault", "method"), in_both_phases(HANGS))
+def test_environment_that_hangs_at_its_start_is_killed_at_the_deadline_and_shows_where(phase, fault, method):
     env = Fragile(fault, When(phase, generations=None))
     error, took = refused(env, start_method=method, start_attempts=1, **deadlines(phase))
     assert DEADLINE_S < took < DEADLINE_S + START_S[method] + PROMPT_S
@@ -53,13 +56,15 @@ def test_environment_that_hangs_at_its_start_is_killed_at_the_deadline_and_shows
         assert f"in {fault}" in error.fault.stderr_tail
 
 
-@pytest.mark.parametrize("fault", ["segfault", "exit_zero", "hang_sleeping", "raise_error"])
-def test_construction_that_fails_once_is_tried_again_and_nobody_else_waits(fault, method, undisturbed):
+@pytest.mark.parametrize(
+    ("fault", "method"), crossed("construct", ["segfault", "exit_zero", "hang_sleeping", "raise_error"])
+)
+def test_construction_that_fails_once_is_tried_again_and_no_other_worker_waits(fault, method, undisturbed):
     with pool_of(Fragile(fault, FIRST), start_method=method, start_attempts=2, **deadlines("construct")) as pool:
         seen = film(pool)
-        told = of_kind(pool, FaultSeen)
+        faults = of_kind(pool, FaultSeen)
         spawned = of_kind(pool, WorkerSpawned)
-    assert [(fault.kind, fault.phase, fault.during_start) for fault in told] == [("start", "construct", True)]
+    assert [(fault.kind, fault.phase, fault.during_start) for fault in faults] == [("start", "construct", True)]
     assert [event.generation for event in spawned if event.worker == 0] == [1, 2]
     assert [event.generation for event in spawned if event.worker == 1] == [1]
     assert seen.equals(undisturbed, (0, 1, *OTHERS))
@@ -79,8 +84,8 @@ def test_failing_import_is_a_mistake_and_is_not_tried_again():
     assert not sink.of(RestartScheduled)
 
 
-def test_import_of_a_missing_module_is_told_with_its_traceback(method):
-    error, _ = refused("no_such_module_anywhere:Env", start_method=method)
+def test_import_of_a_missing_module_is_reported_with_its_traceback():
+    error, _ = refused("no_such_module_anywhere:Env", start_method="forkserver")
     assert error.fault.phase == "import"
     assert "ModuleNotFoundError" in error.fault.traceback
     assert "no_such_module_anywhere" in str(error)
@@ -95,15 +100,15 @@ def test_slow_start_is_only_slow():
 
 
 @pytest.mark.parametrize("fault", ["segfault", "raise_error", "hang_sleeping"])
-def test_construction_that_fails_in_a_later_generation_is_weather_and_is_tried_again(fault, undisturbed, tmp_path):
+def test_construction_that_fails_in_a_later_generation_is_tried_again(fault, undisturbed, tmp_path):
     """A worker dies, its successor cannot be built, the one after that can."""
     env = Broken(fault, str(tmp_path / "once"))
     settings = {"start_method": "fork", "start_attempts": 1, "restart_wait_s": 5.0, **deadlines("construct")}
     with pool_of(env, **settings) as pool:
         seen = film(pool)
-        told = of_kind(pool, FaultSeen)
+        faults = of_kind(pool, FaultSeen)
         spawned = [event.generation for event in of_kind(pool, WorkerSpawned) if event.worker == 0]
-    assert [fault.phase for fault in told] == ["step", "construct"]
+    assert [fault.phase for fault in faults] == ["step", "construct"]
     assert spawned == [1, 2, 3]
     assert seen.batches[-1].valid.all()
     assert seen.equals(undisturbed, OTHERS)

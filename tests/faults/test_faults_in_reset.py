@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import pytest
 from scenes import (
@@ -15,6 +16,7 @@ from scenes import (
     SEED,
     SIGNALS,
     actions_at,
+    crossed,
     deadlines,
     film,
     of_kind,
@@ -23,7 +25,7 @@ from scenes import (
 
 import ninelives
 from ninelives.events import FaultSeen
-from ninelives.testing import Fragile, When
+from ninelives.testing import CountingEnv, Fragile, When
 from ninelives.testing.counting import EPISODE, STEP
 from ninelives.testing.faults import ENDS, HANGS
 
@@ -38,46 +40,48 @@ def assert_facts(fault, kind):
     assert fault.last_action is None
 
 
-@pytest.mark.parametrize("fault", ENDS)
+@pytest.mark.parametrize(("fault", "method"), crossed("reset", ENDS))
 def test_crash_in_the_first_reset_is_tried_again_until_every_row_is_true(fault, method, undisturbed):
     with pool_of(Fragile(fault, FIRST), start_method=method) as pool:
         seen = film(pool)
-        told = of_kind(pool, FaultSeen)
+        faults = of_kind(pool, FaultSeen)
     assert seen.slowest_s < PROMPT_S
     assert seen.batches[0].valid.all()
     assert seen.equals(undisturbed, OTHERS)
-    assert len(told) == 1
-    assert_facts(told[0], "crashed")
-    assert (told[0].signal, told[0].exit_code) == (SIGNALS.get(fault), EXITS.get(fault))
+    assert len(faults) == 1
+    assert_facts(faults[0], "crashed")
+    assert (faults[0].signal, faults[0].exit_code) == (SIGNALS.get(fault), EXITS.get(fault))
 
 
-@pytest.mark.parametrize("fault", HANGS)
+@pytest.mark.parametrize(("fault", "method"), crossed("reset", HANGS))
 def test_hang_in_the_first_reset_is_killed_at_the_reset_deadline_and_tried_again(fault, method, undisturbed):
     with pool_of(Fragile(fault, FIRST), start_method=method, **deadlines("reset")) as pool:
         seen = film(pool)
-        told = of_kind(pool, FaultSeen)
+        faults = of_kind(pool, FaultSeen)
     assert DEADLINE_S < seen.slowest_s < DEADLINE_S + PROMPT_S
     assert seen.batches[0].valid.all()
     assert seen.equals(undisturbed, OTHERS)
-    assert_facts(told[0], "hung")
+    assert_facts(faults[0], "hung")
     if fault != "stop_self":
-        assert f"in {fault}" in told[0].stderr_tail
+        assert f"in {fault}" in faults[0].stderr_tail
 
 
-@pytest.mark.parametrize("fault", BAD_RESETS)
+@pytest.mark.parametrize(("fault", "method"), crossed("reset", BAD_RESETS))
 def test_bad_answer_of_the_first_reset_is_asked_again_of_a_new_environment(fault, method, tmp_path, undisturbed):
     once = When("reset", at=1, slots=(GUILTY,), once=str(tmp_path / "once"))
     with pool_of(Fragile(fault, once), start_method=method) as pool:
         pids = pool.worker_pids
         seen = film(pool)
-        told = of_kind(pool, FaultSeen)
+        faults = of_kind(pool, FaultSeen)
         assert pool.worker_pids == pids
     assert seen.batches[0].valid.all()
     assert seen.equals(undisturbed, (FELLOW, *OTHERS))
-    assert_facts(told[0], "raised" if fault == "raise_error" else "bad_data")
+    assert_facts(faults[0], "raised" if fault == "raise_error" else "bad_data")
 
 
-@pytest.mark.parametrize("fault", ["segfault", "exit_zero", "hang_native", "nan_observation", "raise_error"])
+@pytest.mark.parametrize(
+    ("fault", "method"), crossed("reset", ["segfault", "hang_native", "nan_observation", "raise_error"])
+)
 def test_fault_in_the_first_reset_raises_when_asked_to(fault, method):
     kinds = {"hang_native": ninelives.WorkerHungError, "nan_observation": ninelives.BadDataError,
              "raise_error": ninelives.EnvRaisedError}  # fmt: skip
@@ -90,15 +94,33 @@ def test_fault_in_the_first_reset_raises_when_asked_to(fault, method):
     assert caught.value.fault.culprit == GUILTY
 
 
-@pytest.mark.parametrize("fault", ["segfault", "exit_zero", "sys_exit", "hang_native", "stop_self"])
-@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
-def test_fault_in_an_autoreset_cuts_the_row_and_the_others_never_notice(fault, autoreset):
+@pytest.fixture(scope="module")
+def calm_runs():
+    """The same short episodes with no fault, by the way of autoreset."""
+    runs = {}
+    for autoreset in ("next_step", "same_step"):
+        with pool_of(partial(CountingEnv, 3), start_method="fork", autoreset=autoreset) as pool:
+            runs[autoreset] = [pool.reset(seed=SEED), *(pool.step(actions_at(t)) for t in range(1, 12))]
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("fault", "autoreset"),
+    [
+        ("segfault", "next_step"),
+        ("segfault", "same_step"),
+        ("exit_zero", "next_step"),
+        ("sys_exit", "same_step"),
+        ("hang_native", "next_step"),
+        ("stop_self", "same_step"),
+    ],
+)
+def test_fault_in_an_autoreset_cuts_the_row_and_the_others_never_notice(fault, autoreset, calm_runs):
     settings = {"start_method": "fork", "autoreset": autoreset, **deadlines("reset")}
-    with pool_of(Fragile(fault, When("reset", slots=()), episode_steps=3), **settings) as pool:
-        calm = [pool.reset(seed=SEED), *(pool.step(actions_at(t)) for t in range(1, 12))]
+    calm = calm_runs[autoreset]
     with pool_of(Fragile(fault, SECOND, episode_steps=3), **settings) as pool:
         seen = [pool.reset(seed=SEED), *(pool.step(actions_at(t)) for t in range(1, 12))]
-        told = of_kind(pool, FaultSeen)
+        faults = of_kind(pool, FaultSeen)
     for one, other in zip(calm, seen, strict=True):
         assert one.obs[2:].tolist() == other.obs[2:].tolist()
         assert one.terminated[2:].tolist() == other.terminated[2:].tolist()
@@ -107,7 +129,7 @@ def test_fault_in_an_autoreset_cuts_the_row_and_the_others_never_notice(fault, a
     assert cut.truncated[GUILTY]
     assert not cut.valid[GUILTY]
     assert seen[-1].valid.all()
-    assert [fault.phase for fault in told] == ["reset"]
+    assert [fault.phase for fault in faults] == ["reset"]
 
 
 def test_episode_after_a_cut_begins_with_a_first_row():

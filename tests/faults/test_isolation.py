@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from scenes import GUILTY, SEED, Curious, actions_at, film, of_kind, pool_of
+from scenes import GUILTY, SEED, Curious, actions_at, crossed, film, of_kind, pool_of
 
 from ninelives.events import FaultSeen
-from ninelives.testing import CountingEnv, Fragile, When, leftovers
+from ninelives.testing import Fragile, When, leftovers
 
 METHODS = ["fork", "forkserver", "spawn"]
 
@@ -26,48 +26,49 @@ def eventfd_ids(pid):
     return ids
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_worker_holds_its_own_bell_and_the_parents_and_no_siblings(method):
-    with pool_of(CountingEnv, num_envs=3, workers=3, start_method=method) as pool:
-        held = [set(eventfd_ids(pid)) for pid in pool.worker_pids]
-    assert [len(ids) for ids in held] == [2, 2, 2]
-    assert len(set.intersection(*held)) == 1
-    assert len(set.union(*held)) == 4
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_worker_holds_nothing_of_the_users_program(method, tmp_path):
-    with open(tmp_path / "secret", "w") as secret:
-        os.set_inheritable(secret.fileno(), True)
+@pytest.fixture
+def secret(tmp_path):
+    """A file and a pipe of the user's program that every process it starts would inherit."""
+    with open(tmp_path / "secret", "w") as file:
+        os.set_inheritable(file.fileno(), True)
         read_end, write_end = os.pipe()
         os.set_inheritable(write_end, True)
-        try:
-            with pool_of(CountingEnv, start_method=method) as pool:
-                for pid in pool.worker_pids:
-                    targets = leftovers.descriptors(pid).values()
-                    kinds = {target.partition(":")[0] for target in targets}
-                    assert str(tmp_path / "secret") not in targets
-                    assert not kinds & {"pipe", "socket"}
-        finally:
-            os.close(read_end)
-            os.close(write_end)
+        yield file.name
+        os.close(read_end)
+        os.close(write_end)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_scratch_directory_is_private_and_is_where_the_worker_works(method):
+def test_worker_has_its_own_bell_and_directories_and_no_descriptor_of_anyone_else(method, secret):
     with pool_of(Curious, start_method=method) as pool:
-        told = pool.call("whereabouts")
-        for place in told:
-            assert place["cwd"] == place["tmpdir"] == place["TMPDIR"]
-            assert Path(place["cwd"]).is_relative_to(pool.run_dir)
-            assert place["launch_dir"] == os.getcwd()
-            assert place["group"] == place["pid"]
-            for directory in (place["cwd"], place["scratch"], pool.run_dir):
-                assert stat.S_IMODE(os.stat(directory).st_mode) == 0o700
-        assert len({place["scratch"] for place in told}) == 4
-        assert len({place["cwd"] for place in told}) == 2
+        assert_only_own_bells(pool)
+        for pid in pool.worker_pids:
+            targets = leftovers.descriptors(pid).values()
+            assert secret not in targets
+            assert not {target.partition(":")[0] for target in targets} & {"pipe", "socket"}
+        assert_private_directories(pool)
         run_dir = pool.run_dir
     assert not run_dir.exists()
+
+
+def assert_only_own_bells(pool):
+    """Each of two workers holds its own bell and the parent's, and not its sibling's."""
+    held = [set(eventfd_ids(pid)) for pid in pool.worker_pids]
+    assert [len(ids) for ids in held] == [2, 2]
+    assert len(set.intersection(*held)) == 1
+
+
+def assert_private_directories(pool):
+    places = pool.call("whereabouts")
+    for place in places:
+        assert place["cwd"] == place["tmpdir"] == place["TMPDIR"]
+        assert Path(place["cwd"]).is_relative_to(pool.run_dir)
+        assert place["launch_dir"] == os.getcwd()
+        assert place["group"] == place["pid"]
+        for directory in (place["cwd"], place["scratch"], pool.run_dir):
+            assert stat.S_IMODE(os.stat(directory).st_mode) == 0o700
+    assert len({place["scratch"] for place in places}) == 4
+    assert len({place["cwd"] for place in places}) == 2
 
 
 def test_scratch_of_a_dead_worker_is_empty_for_the_next_one():
@@ -97,11 +98,11 @@ def test_run_directory_of_the_user_keeps_its_logs_and_loses_its_scratch(tmp_path
     assert (tmp_path / "run" / "worker-0.log").read_text().startswith("x" * 1023)
 
 
-@pytest.mark.parametrize("fault", ["have_child", "have_daemon", "have_forked_daemon"])
+@pytest.mark.parametrize(("fault", "method"), crossed("step", ["have_child", "have_daemon", "have_forked_daemon"]))
 def test_children_of_a_dead_worker_are_ended_while_the_pool_goes_on(fault, method):
     with pool_of(Parents(fault), start_method=method) as pool:
         film(pool)
-        assert [told.signal for told in of_kind(pool, FaultSeen)] == ["SIGSEGV"]
+        assert [fault.signal for fault in of_kind(pool, FaultSeen)] == ["SIGSEGV"]
         assert len(leftovers.await_none(lambda: surplus(pool), within_s=2.0)) == 0
         pool.step(actions_at(1))
 
@@ -124,7 +125,7 @@ class Parents:
         return self.death()
 
 
-def test_flood_of_output_blocks_nobody_and_stays_off_the_users_terminal(capfd, undisturbed):
+def test_flood_of_output_blocks_no_worker_and_stays_off_the_users_terminal(capfd, undisturbed):
     with pool_of(Fragile("flood", When("step", at=2)), start_method="fork") as pool:
         seen = film(pool)
         assert not of_kind(pool, FaultSeen)

@@ -59,10 +59,10 @@ def test_keeper_killed_again_and_again_is_replaced_each_time():
     with pool_of(CountingEnv, start_method="fork") as pool:
         referee = Referee(4)
         referee.reset(pool.reset(seed=SEED))
-        for _ in range(5):
+        for _ in range(3):
             kill_keeper(pool)
             go_on(pool, referee, first=1, steps=3)
-        assert len(of_kind(pool, KeeperLost)) == 5
+        assert len(of_kind(pool, KeeperLost)) == 3
 
 
 def test_lost_keeper_raises_when_asked_to():

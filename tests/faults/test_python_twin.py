@@ -1,4 +1,4 @@
-"""The same stories without the native modules: slower, and equal."""
+"""The same tests without the native modules: slower, with equal results."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def _without_native(monkeypatch):
     monkeypatch.setenv("NINELIVES_NATIVE", "0")
 
 
-def test_rows_are_the_same_without_the_native_modules(method, undisturbed):
-    with pool_of(CountingEnv, start_method=method) as pool:
+def test_rows_are_the_same_without_the_native_modules(undisturbed):
+    with pool_of(CountingEnv, start_method="forkserver") as pool:
         assert film(pool).equals(undisturbed, range(4))
 
 
@@ -29,12 +29,12 @@ def test_rows_are_the_same_without_the_native_modules(method, undisturbed):
         ("stop_self", "hung"),
     ],
 )
-def test_fault_of_a_worker_is_told_and_cut_alike(fault, kind, undisturbed):
+def test_fault_of_a_worker_is_reported_and_cut_alike(fault, kind, undisturbed):
     env = Fragile(fault, When("step", at=FAULT_STEP, slots=(GUILTY,)))
     with pool_of(env, start_method="fork", **deadlines("step")) as pool:
         seen = film(pool)
     assert seen.slowest_s < DEADLINE_S + PROMPT_S
-    assert [(t, slot, told.kind) for t, slot, told in seen.faults()] == [
+    assert [(t, slot, fault.kind) for t, slot, fault in seen.faults()] == [
         (FAULT_STEP, FELLOW, kind),
         (FAULT_STEP, GUILTY, kind),
     ]

@@ -1,4 +1,4 @@
-"""One fault at a time: what is healed, what is cut instead, what is told, and who never notices."""
+"""One fault at a time: what is healed, what is cut instead, what is reported, and which slots are not affected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mortal_games import POISON, POISON_STEP, Moody, Poisonous, Told
 from streams import SLOTS, Streams, action_at, kill_worker, of_kind, pool_of, undisturbed
 
 import ninelives
-from ninelives.events import FaultSeen, HealFailed, SlotHealed
+from ninelives.events import FaultSeen, HealFailed, SlotHealed, WorkerRecycled
 from ninelives.pool.recovery.recorder import CHUNK
 from ninelives.testing import CountingEnv, Fragile, Referee, When
 
@@ -54,6 +54,21 @@ def test_an_episode_of_many_thousand_steps_comes_back_too():
             assert batch.valid.all()
             referee.step(row, batch)
         assert [event.replayed for event in of_kind(pool, SlotHealed)] == [2 * CHUNK - 50] * 2
+
+
+def test_workers_replaced_in_mid_episode_change_no_row():
+    """Limits are checked once a second, so the run goes on until both workers were replaced."""
+
+    def either(slot, step):
+        return (slot + step // 3) % 2
+
+    with pool_of("CartPole-v1", max_steps=100) as pool:
+        streams, end = Streams(pool, either), time.monotonic() + 30.0
+        while {event.worker for event in of_kind(pool, WorkerRecycled)} != {0, 1}:
+            assert time.monotonic() < end
+            streams.step(50)
+        assert not of_kind(pool, FaultSeen)
+    assert streams.agree_with(undisturbed("CartPole-v1", len(streams.rows[0]) - 1, either))
 
 
 # ---- not deterministic ----------------------------------------------------------------------------------------------

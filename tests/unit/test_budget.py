@@ -3,14 +3,14 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ninelives.supervise.budget import JITTER, Backoff, RestartBudget, Window
+from ninelives.supervise.budget import JITTER, Backoff, RestartBudget, SlidingWindow
 
 TIMES = st.lists(st.floats(0, 50), max_size=30).map(sorted)
 
 
 @given(TIMES, st.integers(0, 5), st.floats(0.5, 20))
 def test_a_window_counts_exactly_what_happened_within_its_length(times, limit, length):
-    window = Window(limit, length)
+    window = SlidingWindow(limit, length)
     for i, now in enumerate(times):
         within = sum(now - length < then for then in times[: i + 1])
         assert window.note(now) == (within <= limit)
@@ -19,7 +19,7 @@ def test_a_window_counts_exactly_what_happened_within_its_length(times, limit, l
 
 @given(TIMES, st.floats(0.5, 20))
 def test_a_window_does_not_grow_without_end(times, length):
-    window = Window(0, length)
+    window = SlidingWindow(0, length)
     for now in times:
         window.note(now)
     assert window.count(times[-1] + length + 1 if times else 0.0) == 0

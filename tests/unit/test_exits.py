@@ -42,7 +42,7 @@ def test_a_kill_far_from_the_limit_does_not_claim_a_size():
     killed = Ending.of(int(signal.SIGKILL))
     for text in (killed.describe(int(NEAR_LIMIT * 4 * GB) - 1, 4 * GB), killed.describe()):
         assert "MB" not in text
-        assert "by somebody" in text
+        assert "by another process" in text
 
 
 def test_only_a_kill_is_blamed_on_memory():
@@ -51,5 +51,5 @@ def test_only_a_kill_is_blamed_on_memory():
 
 def test_advice_is_about_the_signal():
     assert "memory it does not own" in Ending("SIGSEGV", None).advice
-    assert "another processor" in Ending("SIGILL", None).advice
+    assert "a different processor" in Ending("SIGILL", None).advice
     assert "dmesg" in Ending("SIGKILL", None).advice

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ninelives.spec.phase import Phase
-from ninelives.supervise.machine import DUMP_GRACE_S, NS, Command, Deadlines, Reading, State, WorkerMachine
+from ninelives.supervise.machine import DUMP_GRACE_S, NS, Command, Deadlines, Reading, WorkerMachine, WorkerState
 
 SECONDS = {phase: 1 + int(phase) for phase in Phase if phase is not Phase.IDLE}
 DEADLINES = Deadlines({phase: seconds * NS for phase, seconds in SECONDS.items()})
@@ -149,9 +149,9 @@ class AnyLife(RuleBasedStateMachine):
 
     def lateness(self):
         reading = Reading(self.phase, self.since, self.asked)
-        return DEADLINES.late_by_ns(reading, self.machine.state is State.STARTING, 1.0, self.now)
+        return DEADLINES.late_by_ns(reading, self.machine.state is WorkerState.STARTING, 1.0, self.now)
 
-    @precondition(lambda self: self.machine.state is State.WAITING)
+    @precondition(lambda self: self.machine.state is WorkerState.WAITING)
     @rule()
     def admit(self):
         before = self.machine.generation
@@ -169,7 +169,7 @@ class AnyLife(RuleBasedStateMachine):
     @rule()
     def become_ready(self):
         self.machine.ready(self.now)
-        assert self.machine.state is not State.STARTING
+        assert self.machine.state is not WorkerState.STARTING
 
     @rule(seconds=st.sampled_from([0.01, DUMP_GRACE_S, 1.0, 3.0, 10.0]))
     def let_time_pass(self, seconds):
@@ -178,27 +178,21 @@ class AnyLife(RuleBasedStateMachine):
     @rule()
     def look(self):
         before = self.machine.state
-        was_late = before in (State.STARTING, State.RUNNING) and self.lateness() > 0
+        was_late = before in (WorkerState.STARTING, WorkerState.RUNNING) and self.lateness() > 0
         commands = self.machine.look(Reading(self.phase, self.since, self.asked), self.now)
         self.obey(commands)
         assert (Command.DUMP in commands) == was_late, "every late phase, and only a late phase, is dumped"
         if Command.KILL in commands:
-            dumped = before is State.DUMPING and self.now - self.dumped_at >= at(DUMP_GRACE_S)
-            stopped = before is State.STOPPING and self.now - self.stopped_at >= at(STOP_GRACE_S)
+            dumped = before is WorkerState.DUMPING and self.now - self.dumped_at >= at(DUMP_GRACE_S)
+            stopped = before is WorkerState.STOPPING and self.now - self.stopped_at >= at(STOP_GRACE_S)
             assert dumped or stopped, "nobody is killed without having been asked first"
 
     @rule()
     def retire(self):
-        was_running = self.machine.state is State.RUNNING
+        was_running = self.machine.state is WorkerState.RUNNING
         commands = self.machine.retire("for a reason", self.now)
         self.obey(commands)
         assert commands == ([Command.STOP] if was_running else [])
-
-    @rule()
-    def kill_at_once(self):
-        commands = self.machine.kill(self.now)
-        assert commands == ([Command.KILL] if self.process is not None and not self.killed else [])
-        self.obey(commands)
 
     @precondition(lambda self: self.process is not None)
     @rule()
@@ -206,7 +200,7 @@ class AnyLife(RuleBasedStateMachine):
         self.process = None
         self.machine.exited(self.now)
 
-    @precondition(lambda self: self.machine.state is State.ENDED)
+    @precondition(lambda self: self.machine.state is WorkerState.ENDED)
     @rule(delay=st.integers(0, 5))
     def order_a_restart(self, delay):
         self.machine.wait_until(self.now + at(delay), self.now)
@@ -220,7 +214,7 @@ class AnyLife(RuleBasedStateMachine):
             self.now += at(max(SECONDS.values()) + STOP_GRACE_S)
             self.obey(self.machine.look(Reading(self.phase, self.since, self.asked), self.now))
         assert self.killed
-        assert self.machine.state is State.KILLING
+        assert self.machine.state is WorkerState.KILLING
 
     @invariant()
     def a_living_process_is_known_and_a_dead_one_is_not_missed(self):

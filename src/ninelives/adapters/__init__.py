@@ -1,4 +1,4 @@
-"""Thin views on a pool, in the words of other libraries: Gymnasium's ``VectorEnv``, Stable-Baselines3's ``VecEnv``.
+"""Thin views of a pool behind the interfaces of other libraries: Gymnasium's ``VectorEnv``, SB3's ``VecEnv``.
 
-A view translates calls and shapes. It never owns a process, waits, or decides about a fault: that is the pool's.
+A view translates calls and shapes. It must never own a process, wait, or decide about a fault: the pool does that.
 """

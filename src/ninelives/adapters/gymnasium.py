@@ -1,8 +1,8 @@
-"""A pool seen as a ``gymnasium.vector.VectorEnv``.
+"""A pool as a ``gymnasium.vector.VectorEnv``.
 
-Owns the translation only: Gymnasium's arguments into the pool's, a ``Batch`` into Gymnasium's five values. Supervision
-stays below; of faults this view tells two things in the infos of a step, and only when there is something to tell:
-``infos["fault"]`` (what broke) and ``infos["valid"]`` (False where no true transition happened: mask these rows).
+Owns only the translation: Gymnasium's arguments to the pool's, a ``Batch`` to Gymnasium's five return values. It must
+supervise nothing. A fault shows in the infos of its step and nowhere else: ``infos["fault"]`` describes it, and
+``infos["valid"]`` is False for rows that are not true transitions and must be masked.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
 
     Args:
         env: a Gymnasium id, ``"module:factory"``, a callable, or a ``ninelives.EnvSpec``.
-        num_envs: how many environments.
-        workers: how many processes; None measures one environment and chooses.
-        groups: groups per worker.
-        copy: hand out observations that are safe to keep; False hands out views that the next step overwrites.
-        autoreset_mode: Gymnasium's ``AutoresetMode`` or its value; the pool's own setting ``autoreset`` works as well.
-        **settings: every other setting of ``ninelives.PoolOptions``; ``seed_episodes`` is False here, as in Gymnasium.
+        num_envs: number of environments.
+        workers: number of worker processes; None measures one environment and chooses.
+        groups: number of groups per worker.
+        copy: return copies of the observations, which you may keep; False returns views that the next step overwrites.
+        autoreset_mode: Gymnasium's ``AutoresetMode`` or its value; the pool's own option ``autoreset`` works as well.
+        **settings: every other option of ``ninelives.PoolOptions``; ``seed_episodes`` is False here, as in Gymnasium.
 
     Attributes:
-        pool: the pool below; ``pool.metrics()``, ``pool.events`` and ``pool.worker_pids`` are there.
-        valid: False for rows of the last step that carry no true transition.
-        episodes: return, length and time of the episodes that ended in the last step, counted by the workers.
+        pool: the underlying pool, with ``pool.metrics()``, ``pool.events`` and ``pool.worker_pids``.
+        valid: False for rows of the last step that are not true transitions.
+        episodes: return, length and time of the episodes that ended in the last step, as counted by the workers.
     """
 
     pool: Pool
@@ -66,17 +66,17 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
     ) -> None:
         _check_whole(settings.get("batch_size") or num_envs, num_envs)
         settings = {"autoreset": autoreset_mode, "seed_episodes": False, **settings}
-        self._look_at(Pool(env, num_envs, workers=workers, groups=groups, copy=copy, **settings))
+        self._attach(Pool(env, num_envs, workers=workers, groups=groups, copy=copy, **settings))
 
     @classmethod
     def of(cls, pool: Pool) -> Self:
-        """A view on a pool you made yourself. Closing the view closes the pool."""
+        """A view of an existing pool. Closing the view closes the pool."""
         _check_whole(pool.batch_size, pool.num_envs)
         view = cls.__new__(cls)
-        view._look_at(pool)
+        view._attach(pool)
         return view
 
-    def _look_at(self, pool: Pool) -> None:
+    def _attach(self, pool: Pool) -> None:
         self.pool, self.num_envs = pool, pool.num_envs
         self.spec, self.render_mode = pool.env_spec, pool.render_mode
         autoreset = Autoreset.parse(pool.options.autoreset)
@@ -86,33 +86,33 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.valid, self.episodes = np.ones(self.num_envs, np.bool_), NO_EPISODES
         self._same_step = autoreset is Autoreset.SAME_STEP
-        # Actions that are no arrays go to the pool one by one; Gymnasium batches them leaf by leaf.
+        # Actions that are not arrays go to the pool one by one; Gymnasium batches them leaf by leaf.
         self._unbatch = any(leaf.dtype is None for leaf in leaves(tree_of(self.single_action_space)))
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin new episodes everywhere, or where ``options["reset_mask"]`` is True; the other rows stay as they are.
+        """Start new episodes in all environments, or where ``options["reset_mask"]`` is True; other rows do not change.
 
         Args:
             seed: one number (environment ``i`` gets ``seed + i``), one per environment, or None.
-            options: for every environment that is reset, without the mask; your dictionary is not changed.
+            options: passed to every environment that is reset, without the mask; the dictionary is not modified.
         """
         if options is None or "reset_mask" not in options:
-            return self._answer(self.pool.reset(seed=seed, options=options))
+            return self._output(self.pool.reset(seed=seed, options=options))
         mask = _checked_mask(options["reset_mask"], self.num_envs)
         rest = {key: value for key, value in options.items() if key != "reset_mask"}
         slots = np.flatnonzero(mask).tolist()
-        return self._answer(self._widen(self.pool.reset(seed=_seeds_where(mask, seed), options=rest, slots=slots)))
+        return self._output(self._widen(self.pool.reset(seed=_seeds_where(mask, seed), options=rest, slots=slots)))
 
     def step(self, actions: Any) -> Step:
-        """One action per environment, batched as ``action_space`` says."""
+        """Step all environments with one action each, batched as ``action_space`` defines."""
         if self._unbatch:
             actions = _rows(self.single_action_space, actions, self.num_envs)
         batch = self.pool.step(actions)
-        obs, infos = self._answer(batch)
+        obs, infos = self._output(batch)
         if self._same_step and "valid" in infos:
-            self._tell_last(batch)
+            self._add_final_obs(batch)
         return obs, batch.reward, batch.terminated, batch.truncated, infos
 
     def render(self) -> tuple[Any, ...]:
@@ -120,15 +120,15 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
         return self.pool.request(CallRequest("render"))
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Call a method of every environment; an attribute that is no method is read."""
+        """Call a method of every environment; an attribute that is not callable is read."""
         return self.pool.call(name, *args, **kwargs)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Read an attribute of every environment (as Gymnasium has it: one that can be called is called)."""
+        """Read an attribute of every environment; as in Gymnasium, a callable one is called."""
         return self.pool.call(name)
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute: a list or tuple has one value per environment, anything else is for all."""
+        """Set an attribute: a list or tuple holds one value per environment, any other value is set everywhere."""
         each = values if isinstance(values, list | tuple) else [values] * self.num_envs
         if len(each) != self.num_envs:
             raise ValueError(f"{name!r} got {len(each)} values for {self.num_envs} environments; give one each")
@@ -136,37 +136,37 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
-        """Copies of the environments' random generators, one each."""
+        """A copy of the random generator of each environment."""
         return self.get_attr("np_random")
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
-        """The environments' seeds, one each."""
+        """The seed of each environment."""
         return self.get_attr("np_random_seed")
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Close the pool, within its ``close_timeout_s``; arguments that other vector environments know are ignored."""
+        """Close the pool, within its ``close_timeout_s``; the arguments of other vector environments are ignored."""
         self.pool.close()
 
-    def _answer(self, batch: Batch) -> tuple[Any, dict[str, Any]]:
+    def _output(self, batch: Batch) -> tuple[Any, dict[str, Any]]:
         self.valid, self.episodes = batch.valid, batch.episodes
         if not batch.valid.all():
             batch.infos["valid"], batch.infos["_valid"] = batch.valid.copy(), np.ones(len(batch), np.bool_)
         return batch.obs, batch.infos
 
-    def _tell_last(self, batch: Batch) -> None:
-        """Learners read ``final_obs`` of every truncated row: for a cut episode it is the last observation known."""
+    def _add_final_obs(self, batch: Batch) -> None:
+        """Learners read ``final_obs`` of every truncated row: for a cut episode it is the last known observation."""
         cut = np.flatnonzero(batch.truncated & ~batch.valid).tolist()
         last = _rows(self.single_observation_space, batch.obs, len(batch)) if cut else ()
         for row in cut:
             add_info(batch.infos, {"final_obs": deepcopy(last[row]), "final_info": {}}, row, len(batch))
 
     def _widen(self, part: Batch) -> Batch:
-        """A batch of some slots as one of all: the other rows show what they showed last."""
-        everybody = self.pool.latest()
+        """Extend a batch of some slots to all: the other rows show their latest observation."""
+        latest = self.pool.latest()
         valid = self.valid.copy()
         valid[part.slots] = part.valid
-        return replace(everybody, valid=valid, infos=_spread(part.infos, part.slots, self.num_envs))
+        return replace(latest, valid=valid, infos=_spread(part.infos, part.slots, self.num_envs))
 
 
 def make_vec(
@@ -179,16 +179,16 @@ def make_vec(
     wrappers: Sequence[Callable[[Any], Any]] = (),
     **kwargs: Any,
 ) -> VectorEnv:
-    """``gymnasium.make_vec`` with supervised workers: its keywords with their meaning, but no ``vectorization_mode``.
+    """``gymnasium.make_vec`` with supervised workers: the same keywords, except ``vectorization_mode``.
 
     Args:
         env: a Gymnasium id, ``"module:factory"``, a callable, or a ``ninelives.EnvSpec``.
-        num_envs: how many environments.
-        workers: how many processes; None measures one environment and chooses.
-        groups: groups per worker.
-        vector_kwargs: everything else ``VectorEnv`` accepts: ``copy``, ``autoreset_mode``, ``on_fault``, time-outs, ...
-        wrappers: put around each environment in its worker, the first innermost.
-        **kwargs: for the environment itself (``gymnasium.make`` or the factory), as in ``gymnasium.make_vec``.
+        num_envs: number of environments.
+        workers: number of worker processes; None measures one environment and chooses.
+        groups: number of groups per worker.
+        vector_kwargs: everything else ``VectorEnv`` accepts: ``copy``, ``autoreset_mode``, ``on_fault``, timeouts, ...
+        wrappers: applied to each environment in its worker, the first one innermost.
+        **kwargs: passed to the environment (``gymnasium.make`` or the factory), as in ``gymnasium.make_vec``.
     """
     spec = EnvSpec.of(env)
     spec = replace(spec, kwargs={**spec.kwargs, **kwargs})
@@ -198,7 +198,7 @@ def make_vec(
 
 
 def _wrapped(spec: EnvSpec, wrappers: tuple[Callable[[Any], Any], ...]) -> Callable[[], Any]:
-    """A constructor that travels to the worker and puts wrappers around what it builds there."""
+    """A constructor that is sent to the worker and applies the wrappers there."""
 
     def build() -> Any:
         env = spec.load()()
@@ -211,7 +211,7 @@ def _wrapped(spec: EnvSpec, wrappers: tuple[Callable[[Any], Any], ...]) -> Calla
 
 
 def _rows(space: gymnasium.Space[Any], batched: Any, size: int) -> tuple[Any, ...]:
-    """One value per environment from a value that is batched leaf by leaf."""
+    """Split a value that is batched leaf by leaf into one value per environment."""
     tree = tree_of(space)
     parts = {leaf.name: part for leaf, part in split(tree, batched)}
     for name, part in parts.items():
@@ -225,7 +225,7 @@ def _rows(space: gymnasium.Space[Any], batched: Any, size: int) -> tuple[Any, ..
 
 
 def _spread(infos: Mapping[str, Any], slots: npt.NDArray[np.int64], size: int) -> dict[str, Any]:
-    """Infos over some slots as infos over all; the rows between are empty, as their masks say."""
+    """Extend infos of some slots to all; the other rows are empty, and their masks are False."""
     wide: dict[str, Any] = {}
     for key, value in infos.items():
         if isinstance(value, dict):
@@ -238,21 +238,21 @@ def _spread(infos: Mapping[str, Any], slots: npt.NDArray[np.int64], size: int) -
 
 
 def _checked_mask(mask: Any, size: int) -> Flags:
-    """Gymnasium's own conditions, its types of error."""
-    told = "options['reset_mask'] must be"
+    """Apply Gymnasium's own conditions and types of error."""
+    rule = "options['reset_mask'] must be"
     if not isinstance(mask, np.ndarray):
-        raise TypeError(f"{told} a numpy array, got {type(mask).__name__}")
+        raise TypeError(f"{rule} a numpy array, got {type(mask).__name__}")
     if mask.shape != (size,):
-        raise ValueError(f"{told} of shape ({size},), one flag per environment, got {mask.shape}")
+        raise ValueError(f"{rule} of shape ({size},), one flag per environment, got {mask.shape}")
     if mask.dtype != np.bool_:
-        raise TypeError(f"{told} of dtype bool, got {mask.dtype}")
+        raise TypeError(f"{rule} of dtype bool, got {mask.dtype}")
     if not mask.any():
-        raise ValueError(f"{told} True somewhere: nothing to reset in {mask}")
+        raise ValueError(f"{rule} True somewhere: nothing to reset in {mask}")
     return mask
 
 
 def _seeds_where(mask: Flags, seed: Any) -> Any:
-    """Seeds come one per environment, also when only some of these are reset."""
+    """A sequence of seeds has one per environment, even when only some of them are reset."""
     if seed is None or isinstance(seed, int | np.integer):
         return seed
     if len(seed) != len(mask):
@@ -263,6 +263,6 @@ def _seeds_where(mask: Flags, seed: Any) -> Any:
 def _check_whole(batch_size: int, num_envs: int) -> None:
     if batch_size != num_envs:
         raise ConfigError(
-            f"batch_size={batch_size} is less than num_envs={num_envs}, and a VectorEnv always answers for all; "
-            "leave batch_size out, or use ninelives.Pool with send() and recv() for first-ready batches"
+            f"batch_size={batch_size} is less than num_envs={num_envs}, but a VectorEnv always returns all rows; "
+            "omit batch_size, or use ninelives.Pool with send() and recv() for first-ready batches"
         )

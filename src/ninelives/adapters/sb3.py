@@ -1,7 +1,7 @@
-"""A pool seen as a Stable-Baselines3 ``VecEnv``.
+"""A pool as a Stable-Baselines3 ``VecEnv``.
 
-Owns the translation only: SB3's calls into the pool's, a same-step batch into SB3's four values, a batch of infos into
-one dictionary per environment. Supervision stays below. Importing this module imports SB3 and torch; no worker does.
+Owns only the translation: SB3's calls to the pool's, a same-step batch to SB3's four return values, batched infos to
+one dictionary per environment. It must supervise nothing. Importing this module imports SB3 and torch; no worker does.
 """
 
 from __future__ import annotations
@@ -34,54 +34,54 @@ Info = dict[str, Any]
 class VecEnv(sb3.VecEnv):
     """N environments in worker processes that are allowed to die, behind SB3's ``VecEnv``.
 
-    It gives what ``SubprocVecEnv`` gives and, without a ``Monitor``, the ``info["episode"]`` that a Monitor would give.
+    It returns what ``SubprocVecEnv`` returns and, without a ``Monitor``, also the ``info["episode"]`` of a Monitor.
 
-    SB3's learners mask no rows, so a fault is told in words they know. The row in which an episode was lost ends a
-    truncated one: ``done``, reward 0, ``info["TimeLimit.truncated"]``, and as ``info["terminal_observation"]`` the last
-    good one: bootstrapping from its value is the least wrong thing to do with a step nobody saw. ``info["fault"]`` says
-    what broke. Until the next episode has begun, usually one row later, rows have reward 0 and are not ``done``, their
-    actions go nowhere, and SB3 takes them for unrewarded steps. All these rows have ``info["valid"] = False``, so that
-    callbacks can tell. A quarantined slot has no other rows: use ``on_exhausted="raise"`` with ``evaluate_policy``,
-    which waits until every environment has finished an episode.
+    SB3's learners do not mask rows, so a fault looks like a truncated episode: the row in which the episode was lost
+    has ``done``, reward 0, ``info["TimeLimit.truncated"]``, and the last good observation as
+    ``info["terminal_observation"]``. Bootstrapping from its value is the smallest error for a step that was not
+    observed. ``info["fault"]`` describes what happened. Until the next episode begins, usually one row later, rows have
+    reward 0 and are not ``done``, their actions are ignored, and SB3 treats them as steps without reward. All these
+    rows have ``info["valid"] = False``, so that callbacks can recognise them. A quarantined slot has only such rows:
+    use ``on_exhausted="raise"`` with ``evaluate_policy``, which waits until every environment has finished an episode.
 
     Args:
         env: a Gymnasium id, ``"module:factory"``, a callable, or a ``ninelives.EnvSpec``.
-        n_envs: how many environments.
-        **settings: ``workers``, ``groups``, and every setting of ``ninelives.PoolOptions``. ``seed_episodes`` is False
-            here, as SB3 has it; True lets every episode be brought back after a crash, whatever generator it uses.
+        n_envs: number of environments.
+        **settings: ``workers``, ``groups``, and every option of ``ninelives.PoolOptions``. ``seed_episodes`` is False
+            here, as in SB3; with True every episode can be replayed after a crash, whatever generator it uses.
 
     Attributes:
-        pool: the pool below; ``pool.metrics()``, ``pool.events`` and ``pool.worker_pids`` are there.
+        pool: the underlying pool, with ``pool.metrics()``, ``pool.events`` and ``pool.worker_pids``.
     """
 
     def __init__(self, env: EnvSpec | str | Callable[..., Any], n_envs: int, **settings: Any) -> None:
         settings = {"autoreset": Autoreset.SAME_STEP, "seed_episodes": False, **settings}
         _check(settings["autoreset"], settings.get("copy", True), settings.get("batch_size") or n_envs, n_envs)
-        self._look_at(Pool(env, n_envs, **settings))
+        self._attach(Pool(env, n_envs, **settings))
 
     @classmethod
     def of(cls, pool: Pool) -> Self:
-        """A view on a same-step pool you made yourself. Closing the view closes the pool."""
+        """A view of an existing pool with same-step autoreset. Closing the view closes the pool."""
         _check(pool.options.autoreset, pool.options.copy, pool.batch_size, pool.num_envs)
         view = cls.__new__(cls)
-        view._look_at(pool)
+        view._attach(pool)
         return view
 
-    def _look_at(self, pool: Pool) -> None:
+    def _attach(self, pool: Pool) -> None:
         self.pool, self._tree, self._started_s = pool, tree_of(pool.observation_space), time.monotonic()
         self._obs: Any = None
         self._mask: Any = None
         super().__init__(pool.num_envs, pool.observation_space, pool.action_space)
-        # A method only Monitor has: asking by class would make every worker import SB3, and torch with it.
+        # A method that only Monitor has: a check by class would make every worker import SB3 and torch.
         self._monitored = self.has_attr("get_episode_rewards")
 
     def reset(self) -> sb3.VecEnvObs:
-        """Begin new episodes everywhere, with what ``seed`` and ``set_options`` have set for this one time."""
+        """Start new episodes in all environments, with the seeds and options that were set for this reset."""
         parts: dict[int, list[int]] = {}
         for slot, options in zip(range(self.num_envs), self._options, strict=True):
             parts.setdefault(id(options) if options else 0, []).append(slot)
         if self._obs is None and len(parts) > 1:
-            self.pool.reset(seed=self._seeds)  # a pool begins with all of its slots together
+            self.pool.reset(seed=self._seeds)  # the first reset of a pool must reset all slots
         batches = [self._reset_slots(slots) for slots in parts.values()]
         order = np.argsort(np.concatenate([batch.slots for batch in batches]))
         self._obs = self._leafwise(lambda *rows: np.concatenate(rows)[order], *(batch.obs for batch in batches))
@@ -92,7 +92,7 @@ class VecEnv(sb3.VecEnv):
         return self._obs  # type: ignore[no-any-return]
 
     def _reset_slots(self, slots: list[int]) -> Batch:
-        """Slots that share their options."""
+        """Reset slots that share their options."""
         seeds, options = [self._seeds[slot] for slot in slots], self._options[slots[0]] or None
         batch = self.pool.reset(seed=seeds, options=options, slots=slots if len(slots) < self.num_envs else None)
         infos = infos_by_row(batch.infos)
@@ -101,11 +101,11 @@ class VecEnv(sb3.VecEnv):
         return batch
 
     def step_async(self, actions: npt.NDArray[Any]) -> None:
-        """Give every environment its action; returns at once."""
+        """Send every environment its action; returns at once."""
         self.pool.send(actions)
 
     def step_wait(self) -> sb3.VecEnvStepReturn:
-        """Observations, rewards, dones and infos of the step that ``step_async`` began."""
+        """Observations, rewards, dones and infos of the step that ``step_async`` started."""
         batch = self.pool.recv()
         lost = ~batch.valid & (batch.truncated | self._in_episode)
         dones = batch.terminated | batch.truncated | lost
@@ -118,13 +118,13 @@ class VecEnv(sb3.VecEnv):
         for row in np.flatnonzero(~batch.valid).tolist():
             infos[row]["valid"] = False
         if len(batch.episodes) and not self._monitored:
-            self._tell_episodes(batch, infos)
+            self._add_episodes(batch, infos)
         self._obs, self._valid, self._in_episode = batch.obs, batch.valid, batch.valid & ~dones
         self._pids = self.pool.worker_pids
         return batch.obs, batch.reward.astype(np.float32), dones, infos
 
     def _ended(self, row: int, info: Info) -> Info:
-        """The last step's own info; what is beside it belongs to the reset that followed in the same step."""
+        """The info of the last step; the rest belongs to the reset that followed in the same step."""
         final = {**info.pop("final_info"), "terminal_observation": info.pop("final_obs")}
         self.reset_infos[row] = info
         return final
@@ -133,8 +133,8 @@ class VecEnv(sb3.VecEnv):
         self.reset_infos[row] = {}
         return {**info, "terminal_observation": self._leafwise(lambda rows: np.copy(rows[row]), self._obs)}
 
-    def _tell_episodes(self, batch: Batch, infos: list[Info]) -> None:
-        """As Monitor does, which counts the time from its own beginning."""
+    def _add_episodes(self, batch: Batch, infos: list[Info]) -> None:
+        """Add ``info["episode"]`` as Monitor does, with the time since this view was created."""
         ended, now_s = batch.episodes, round(time.monotonic() - self._started_s, 6)
         for slot, total, length in zip(ended.slots, ended.returns, ended.lengths, strict=True):
             infos[slot].setdefault("episode", {"r": round(float(total), 6), "l": int(length), "t": now_s})
@@ -144,11 +144,11 @@ class VecEnv(sb3.VecEnv):
         return assemble(self._tree, lambda leaf: change(*(reduce(getitem, leaf.path, one) for one in obs)))
 
     def has_attr(self, attr_name: str) -> bool:
-        """Whether all environments have it. The value stays where it is: it may be impossible to send."""
+        """Whether all environments have this attribute. Its value is not sent: it may not be picklable."""
         return all(self.pool.call("has_wrapper_attr", attr_name))
 
     def get_attr(self, attr_name: str, indices: sb3.VecEnvIndices = None) -> list[Any]:
-        """Read an attribute, through wrappers."""
+        """Read an attribute through wrappers."""
         try:
             return self._request("get", attr_name, indices=indices)
         except EnvRaisedError as error:
@@ -157,16 +157,16 @@ class VecEnv(sb3.VecEnv):
             raise
 
     def set_attr(self, attr_name: str, value: Any, indices: sb3.VecEnvIndices = None) -> None:
-        """Set an attribute where it is defined, else on the outermost wrapper. The successor of a worker lacks it."""
+        """Set an attribute where it is defined, else on the outermost wrapper. A restarted worker does not have it."""
         self._request("set", attr_name, value, indices=indices)
 
     def env_method(self, method_name: str, *method_args: Any, indices: sb3.VecEnvIndices = None, **kwargs: Any) -> Any:
-        """Call a method of the environments, through wrappers."""
+        """Call a method of the environments through wrappers."""
         ask = partial(self._request, "call", method_name, *method_args, **kwargs)
         return self._action_masks(ask, indices) if method_name == "action_masks" else ask(indices=indices)
 
     def _action_masks(self, ask: Callable[..., list[Any]], indices: sb3.VecEnvIndices) -> list[Any]:
-        """Asked for before every action, so also of slots that have lost their episode: their action goes nowhere."""
+        """Masks are read before every action, so slots that lost their episode need one too: all actions allowed."""
         try:
             masks = ask(indices=indices)
         except NinelivesError:
@@ -178,17 +178,17 @@ class VecEnv(sb3.VecEnv):
         try:
             return ask(indices=slot)[0]
         except NinelivesError:
-            is_unharmed = self._valid[slot] and self._pids == self.pool.worker_pids
-            if is_unharmed or self._mask is None:
+            is_unaffected = self._valid[slot] and self._pids == self.pool.worker_pids
+            if is_unaffected or self._mask is None:
                 raise
             return np.ones_like(self._mask)
 
     def env_is_wrapped(self, wrapper_class: type, indices: sb3.VecEnvIndices = None) -> list[bool]:
-        """Whether environments are wrapped in this class."""
+        """Whether each environment is wrapped in this class."""
         return self._request("is_wrapped", f"{wrapper_class.__module__}:{wrapper_class.__qualname__}", indices=indices)
 
     def get_images(self) -> Sequence[npt.NDArray[Any] | None]:
-        """A frame of each environment; None from those that were not made with ``render_mode="rgb_array"``."""
+        """A frame of each environment; None for those not created with ``render_mode="rgb_array"``."""
         return self._request("render", "")
 
     def close(self) -> None:
@@ -203,7 +203,7 @@ class VecEnv(sb3.VecEnv):
 
 
 def infos_by_row(infos: Mapping[str, Any]) -> dict[int, Info]:
-    """One dictionary per row out of Gymnasium's vector infos; rows with nothing to say are absent."""
+    """Split Gymnasium's vector infos into one dictionary per row; rows without infos are absent."""
     rows: dict[int, Info] = {}
     for key, column in infos.items():
         if f"_{key}" in infos:  # else it is a mask itself
@@ -215,7 +215,7 @@ def infos_by_row(infos: Mapping[str, Any]) -> dict[int, Info]:
 
 
 def _values(column: npt.NDArray[Any]) -> Any:
-    """Python's own numbers again where the environment gave these; other columns as they are."""
+    """Convert columns of plain numbers back to Python's own types; other columns stay as they are."""
     return column.tolist() if column.ndim == 1 and column.dtype in (bool, int, float) else column
 
 

@@ -1,5 +1,6 @@
-"""Processes: starting, watching, ending them, and when to start them again.
+"""Starting, watching and ending processes, and deciding when to start them again.
 
-Blind to environments: it knows children by number and entry points by name. Decisions (``machine``, ``budget``,
-``admission``) are pure and tested on a fake clock; effects (``keeper``, ``child``, ``children``) are thin.
+This package must know nothing about environments: children are numbers, entry points are names. Decisions
+(``machine``, ``budget``, ``admission``) are pure and tested on a fake clock; effects (``keeper``, ``child``,
+``children``) are thin.
 """

@@ -1,6 +1,6 @@
-"""Who may start now: at most so many at once, with a pause between two starts. Pure; the caller brings the time.
+"""Which worker may start now: a limited number at once, with a pause between two starts. Pure: time is an argument.
 
-A start ends by success or by failure, and either gives the place back: one that never succeeds cannot block the rest.
+A start ends by success or by failure and frees its place either way, so one that never succeeds cannot block the rest.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Admission:
-    """A queue of workers that want to start."""
+    """A queue of workers that are waiting to start."""
 
     at_once: int
     delay_s: float
@@ -20,24 +20,24 @@ class Admission:
     last_start_s: float = float("-inf")
 
     def ask(self, worker: int) -> None:
-        """A worker wants to start."""
+        """Queue a worker, unless it is queued or starting already."""
         if worker not in self.queue and worker not in self.starting:
             self.queue.append(worker)
 
     def could_admit(self, now_s: float) -> bool:
-        """Whether somebody waits and may start now."""
+        """Whether a worker is waiting and may start now."""
         free = len(self.starting) < self.at_once and now_s >= self.last_start_s + self.delay_s
         return free and bool(self.queue)
 
     def admit(self, now_s: float) -> int:
-        """Let the next worker start; only after ``could_admit``."""
+        """Let the next worker start; call only after ``could_admit``."""
         worker = self.queue.popleft()
         self.starting.add(worker)
         self.last_start_s = now_s
         return worker
 
     def done(self, worker: int) -> None:
-        """A start ended, well or badly; or the worker no longer wants to start."""
+        """Free the worker's place: its start succeeded or failed, or it is no longer needed."""
         self.starting.discard(worker)
         if worker in self.queue:
             self.queue.remove(worker)

@@ -1,7 +1,7 @@
-"""Turns a fresh process into a well-behaved child, then calls its entry point by name.
+"""Turns a fresh process into a child of the keeper, then calls its entry point by name.
 
-A child is its own process group, dies with its keeper however that dies, writes to a log instead of the
-terminal, holds no descriptor it was not given, sits in its own scratch directory, and leaves its stack when asked.
+A child has its own process group, dies with its keeper however that dies, writes to a log instead of the terminal,
+holds no descriptor it was not given, works in its own scratch directory, and writes its stack on request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 from ninelives.supervise.descent import CHILD_TAG
 
 DUMP_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR2
-"""Asks a child for its stack; a real-time signal, because simulators use SIGUSR1 and SIGUSR2 themselves."""
+"""Requests a stack from a child; a real-time signal, because simulators use SIGUSR1 and SIGUSR2 themselves."""
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -34,14 +34,14 @@ class ChildSpec:
     """How to start one child.
 
     Attributes:
-        key: the child's number.
+        key: number of the child.
         entry: ``"module:function"``, called with ``args``; its return value is the exit code.
         args: keyword arguments, as JSON can carry them.
         keep_fds: descriptors the child may hold beside its standard ones.
         scratch: working directory and ``TMPDIR``, made empty first.
         log: file for standard output and error.
         tag: value of ``CHILD_TAG``.
-        name: what the process is called in ``ps``; descendants that only fork keep it.
+        name: process name in ``ps``; descendants that fork without exec keep it.
         env: further environment variables.
     """
 
@@ -57,7 +57,7 @@ class ChildSpec:
 
 
 def prctl(option: int, value: int) -> None:
-    """Set a property of this process; silently nothing where the system has no such call."""
+    """Set a property of this process; does nothing where the system has no such call."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
@@ -72,18 +72,18 @@ def set_name(name: str) -> None:
 
 
 def live(spec: ChildSpec, keeper_pid: int, payload: Any = None) -> int:
-    """Prepare this process and run the entry point; returns the exit code, with which the caller must leave at once."""
-    # A group, not a session: the kernel gives each session a scheduling group of its own, and between those a
-    # sched_yield in the doorbell yields to nobody (measured: half the speed on two cores).
+    """Prepare this process and run the entry point; returns the exit code, with which the caller must exit at once."""
+    # A group, not a session: the kernel gives each session a scheduling group of its own, and the sched_yield in the
+    # doorbell has no effect between those (measured: half the speed on two cores).
     os.setpgid(0, 0)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != keeper_pid:
         return 0  # the keeper died between the fork and the line above
     _reset_signals()
     set_name(spec.name)
-    _settle_in(spec)
+    _set_up_files(spec)
     close_all_but(spec.keep_fds)
-    _leave_stacks()
+    _register_stack_dumps()
     try:
         module, _, name = spec.entry.partition(":")
         code = getattr(importlib.import_module(module), name)(spec.args, payload)
@@ -102,14 +102,14 @@ def live(spec: ChildSpec, keeper_pid: int, payload: Any = None) -> int:
 
 
 def _reset_signals() -> None:
-    """Ctrl-C is the parent's business; everything else is as in a new process."""
+    """Ignore Ctrl-C, which the parent handles; everything else is as in a new process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
 
 
-def _settle_in(spec: ChildSpec) -> None:
+def _set_up_files(spec: ChildSpec) -> None:
     shutil.rmtree(spec.scratch, ignore_errors=True)
     os.makedirs(spec.scratch, mode=0o700, exist_ok=True)
     os.chdir(spec.scratch)
@@ -129,23 +129,20 @@ def _settle_in(spec: ChildSpec) -> None:
 
 
 def close_all_but(keep: Sequence[int]) -> None:
-    """No sibling's descriptors: whoever holds a stranger's end keeps the stranger from noticing a death."""
+    """Close all other descriptors: a process that holds a sibling's end would hide the death of that sibling."""
     edges = sorted({0, 1, 2, *keep})
     top = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     for low, high in zip(edges, [*edges[1:], max(top, edges[-1] + 1)], strict=True):
         os.closerange(low + 1, high)
 
 
-def _leave_stacks() -> None:
-    """Python's stack on a crash and on request.
-
-    An entry point may register again with a native dump of its own.
-    """
+def _register_stack_dumps() -> None:
+    """Write Python's stack on a crash and on request; an entry point may register a native dump of its own."""
     faulthandler.enable(file=2, all_threads=True)
     faulthandler.register(DUMP_SIGNAL, file=2, all_threads=True)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Entry of the spawn start method: a new interpreter, the specification as JSON."""
+    """Entry point of the spawn start method, in a new interpreter: the specification as JSON."""
     request = json.loads(argv[0])
     return live(ChildSpec(**request["spec"]), request["keeper_pid"])

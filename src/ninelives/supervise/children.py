@@ -1,6 +1,6 @@
-"""The parent's hand on its keeper: start it, tell it what to start and to kill, hear what became of it.
+"""The parent's side of the keeper: starts it, sends it commands, and receives its reports about children.
 
-Thin: every decision about restarts is made elsewhere.
+Must stay thin: every decision about restarts is made elsewhere.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ninelives.supervise.descent import CHILD_TAG, end_tagged, kill
 from ninelives.supervise.exits import Ending
 
 KEEPER_START_S = 120.0
-"""A keeper only imports; two minutes is a disk that has stopped answering."""
+"""A keeper only imports modules; one that needs two minutes waits for a disk that does not respond."""
 
 THREAD_LIMITS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-"""Libraries that would start a thread per core in every worker; one each unless the user says otherwise."""
+"""Variables of libraries that would start a thread per core in every worker; set to 1 unless the user has set them."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Report:
 
 
 class Children:
-    """A keeper and its children."""
+    """A keeper process and its children."""
 
     def __init__(self, mode: str, keep_fds: Sequence[int], preload: Sequence[str], payload: Any) -> None:
         self.tag = f"{os.getpid()}:{secrets.token_hex(4)}"
@@ -53,13 +53,8 @@ class Children:
 
     @property
     def fileno(self) -> int:
-        """Readable when there is news."""
+        """Descriptor that is readable when there are reports."""
         return self._channel.fileno()
-
-    @property
-    def keeper_pid(self) -> int:
-        """Process number of the keeper."""
-        return self._pid
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -100,7 +95,7 @@ class Children:
         self._pid = self._popen.pid
 
     def await_up(self) -> None:
-        """Block until the keeper has done its imports.
+        """Block until the keeper has finished its imports.
 
         Raises:
             ConfigError: a module to preload cannot be imported, with its traceback.
@@ -118,7 +113,9 @@ class Children:
                     raise ConfigError(f"the fork server ended while importing preload={self._preload}: {how}")
             if time.monotonic() > deadline:
                 self.kill_keeper()
-                raise TransportError(f"the keeper did not start within {KEEPER_START_S:.0f} s; see `ninelives doctor`")
+                raise TransportError(
+                    f"the keeper process did not start within {KEEPER_START_S:.0f} s; run `ninelives doctor`"
+                )
 
     def spawn(self, spec: ChildSpec) -> None:
         """Start a child; a ``spawned`` report follows."""
@@ -140,12 +137,12 @@ class Children:
         self._command(do="tidy", path=path)
 
     def reports(self, timeout_s: float = 0.0) -> list[Report]:
-        """What has happened since the last call; waits up to ``timeout_s`` for the first news."""
+        """Reports since the last call; waits up to ``timeout_s`` for the first one."""
         known = Report.__dataclass_fields__
         return [Report(**{k: v for k, v in line.items() if k in known}) for line in self._lines(timeout_s)]
 
     def close(self, timeout_s: float) -> None:
-        """Let the keeper end everything; after the time, kill it (its children die with it)."""
+        """Let the keeper end everything; after the timeout, kill it (its children die with it)."""
         try:
             self._command(do="quit")
         except TransportError:
@@ -154,17 +151,17 @@ class Children:
         if status is None:
             self.kill_keeper()
         elif os.WIFSIGNALED(status):
-            end_tagged(self.tag)  # somebody killed it before it could clean up
+            end_tagged(self.tag)  # it was killed before it could clean up
         self._channel.close()
 
     def kill_keeper(self) -> None:
-        """The last resort. Children die with it; what these had started is ended by tag."""
+        """Kill the keeper, as a last resort. Its children die with it; their descendants are killed by tag."""
         kill(self._pid, signal.SIGKILL, group=False)
         self._wait_keeper(5.0)
         end_tagged(self.tag)
 
     def restart(self) -> None:
-        """A new keeper after the old one was lost."""
+        """Start a new keeper after the old one was lost."""
         self.kill_keeper()
         self._channel.close()
         self._inbox = b""
@@ -177,7 +174,7 @@ class Children:
             self._channel.sendall(json.dumps(command).encode() + b"\n")
             self._channel.setblocking(False)
         except OSError as error:
-            raise TransportError(f"the keeper of the workers is gone: {error}") from error
+            raise TransportError(f"the keeper process of the workers is gone: {error}") from error
 
     def _lines(self, timeout_s: float) -> list[dict[str, Any]]:
         self._channel.settimeout(timeout_s)
@@ -193,7 +190,7 @@ class Children:
         return [json.loads(line) for line in lines]
 
     def _wait_keeper(self, timeout_s: float) -> int | None:
-        """The keeper's wait status, or None if it still runs after the time."""
+        """The keeper's wait status, or None if it still runs after the timeout."""
         deadline = time.monotonic() + timeout_s
         while True:
             try:

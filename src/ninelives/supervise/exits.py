@@ -1,4 +1,4 @@
-"""How a process ended, in words a person can act on."""
+"""How a process ended, in words that a user can act on."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ NEAR_LIMIT = 0.9
 _ADVICE = {
     "SIGSEGV": "native code touched memory it does not own; the stack at the end of the log names the call",
     "SIGBUS": "a mapped file shrank or was rewritten under the simulator (a shared ROM or save file?)",
-    "SIGABRT": "native code gave up (assertion or corrupted heap); see the end of the log",
-    "SIGILL": "the simulator was built for another processor",
+    "SIGABRT": "native code aborted (failed assertion or corrupted heap); see the end of the log",
+    "SIGILL": "the simulator was built for a different processor",
     "SIGFPE": "native code divided by zero",
-    "SIGTERM": "somebody asked the worker to end",
+    "SIGTERM": "another process asked the worker to terminate",
 }
 
 
@@ -28,7 +28,7 @@ class Ending:
 
     @classmethod
     def of(cls, status: int) -> Ending:
-        """From the status word of wait(2)."""
+        """Decode the status of wait(2)."""
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             try:
@@ -38,11 +38,11 @@ class Ending:
         return cls(None, os.WEXITSTATUS(status))
 
     def describe(self, rss_bytes: int = 0, limit_bytes: int = 0) -> str:
-        """One clause: what killed it."""
+        """What ended it, as one clause."""
         if self.signal == "SIGKILL" and limit_bytes and rss_bytes > NEAR_LIMIT * limit_bytes:
             return f"killed by SIGKILL at {rss_bytes / 1e6:.0f} MB of {limit_bytes / 1e6:.0f} MB: out of memory?"
         if self.signal == "SIGKILL":
-            return "killed by SIGKILL (by somebody, or by the system: out of memory?)"
+            return "killed by SIGKILL (by another process, or by the system: out of memory?)"
         if self.signal:
             return f"killed by {self.signal}"
         return f"exited by itself with code {self.exit_code}"
@@ -52,4 +52,4 @@ class Ending:
         """What to do about it."""
         if self.signal is None:
             return "the environment or a library called exit; look at the end of the log"
-        return _ADVICE.get(self.signal, "look at the end of the log; `dmesg` tells of out-of-memory kills")
+        return _ADVICE.get(self.signal, "look at the end of the log; `dmesg` lists out-of-memory kills")

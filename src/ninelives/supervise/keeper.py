@@ -1,16 +1,16 @@
-"""The keeper: one small process per pool that starts the children, reaps them, and cleans up when the parent dies.
+"""The keeper: one small process per pool that starts and reaps the children, and cleans up when the parent dies.
 
 ::
 
     parent --(socketpair: commands, events)--> keeper --(fork or exec)--> child, child, child ...
                                                is the subreaper of all their descendants
 
-It exists for four reasons. Forking from a small, clean, preloaded process is fast and safe, whatever threads the
-user's program has. It outlives the parent by a moment, so a parent killed by SIGKILL leaves no process and no
-directory. As the subreaper it inherits every orphan of a dead child, also those that left its process group. And it
-alone knows which process numbers are still ours, so a signal never hits a stranger.
+It exists for four reasons. Forking from a small, preloaded process is fast and safe, whatever threads the user's
+program has. It outlives the parent briefly, so a parent killed by SIGKILL leaves no process and no directory behind.
+As the subreaper it inherits every orphan of a dead child, including those that left its process group. And it alone
+knows which process numbers are still in use by the pool, so a signal never hits an unrelated process.
 
-It runs no environment code (except modules the user asks to preload) and must never block on anything but its poll.
+It must run no environment code (except modules the user asks to preload) and must never block on anything but its poll.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from ninelives.supervise.child import PR_SET_CHILD_SUBREAPER, ChildSpec, close_a
 from ninelives.supervise.descent import CHILD_TAG, children_of_self, kill, name_of, tag_of
 
 SWEEP_LIMIT_S = 2.0
-"""How long the keeper tries to end every last descendant before it leaves; SIGKILL normally takes milliseconds."""
+"""How long the keeper tries to end all descendants before it exits; SIGKILL normally takes milliseconds."""
 
 SWEEP_LEAST = 200
-"""And how many times at least: a machine that stood still for a while must not use the time up before the first."""
+"""The least number of tries: on a machine that was suspended, the time limit may pass before the first one."""
 
 
 class Keeper:
-    """The keeper's whole state: children by number, tags of dead ones, directories to remove."""
+    """The whole state of the keeper: children by pid, tags of dead ones, directories to remove."""
 
     def __init__(self, channel: socket.socket, parent_pid: int, mode: str, payload: Any) -> None:
         self._channel, self._parent_pid = channel, parent_pid
@@ -53,10 +53,10 @@ class Keeper:
         self._inbox = b""
 
     def run(self, preload: Sequence[str]) -> None:
-        """Keep children until told to quit or until the parent is gone."""
+        """Serve until the parent sends ``quit`` or is gone."""
         if not self._preload(preload):
             return
-        self._tell("up", pid=os.getpid())
+        self._report("up", pid=os.getpid())
         wake_r, wake_w = os.pipe()
         os.set_blocking(wake_w, False)
         os.set_blocking(wake_r, False)
@@ -66,7 +66,7 @@ class Keeper:
             selector.register(self._channel, selectors.EVENT_READ)
             selector.register(wake_r, selectors.EVENT_READ)
             with contextlib.suppress(OSError, AttributeError):
-                # The channel's end may also be held by processes the user's program forked: ask the kernel as well.
+                # Processes forked by the user's program may hold the channel open: watch the parent itself as well.
                 selector.register(os.pidfd_open(self._parent_pid), selectors.EVENT_READ)
             self._loop(selector, wake_r)
 
@@ -85,17 +85,17 @@ class Keeper:
             try:
                 importlib.import_module(name)
             except BaseException:
-                self._tell("preload_failed", module=name, traceback=traceback.format_exc())
+                self._report("preload_failed", module=name, traceback=traceback.format_exc())
                 return False
         if not self._forked:
-            gc.collect()  # not in a copy of the user's program: finalizers of its garbage must run there, not here
+            gc.collect()  # not in a fork of the user's program: finalizers of its garbage must run there, not here
         gc.freeze()  # children then share these pages instead of copying them at their first collection
         return True
 
     # ---- commands -------------------------------------------------------------------------------------------------
 
     def _read(self) -> bool:
-        """Take commands; False when the parent closed the channel or says quit."""
+        """Carry out commands; False when the parent closed the channel or sent ``quit``."""
         try:
             data = self._channel.recv(1 << 16)
         except ConnectionError:
@@ -103,9 +103,9 @@ class Keeper:
         if not data:
             return False
         *lines, self._inbox = (self._inbox + data).split(b"\n")
-        return all(self._obey(json.loads(line)) for line in lines)
+        return all(self._execute(json.loads(line)) for line in lines)
 
-    def _obey(self, command: Mapping[str, Any]) -> bool:
+    def _execute(self, command: Mapping[str, Any]) -> bool:
         match command["do"]:
             case "spawn":
                 self._spawn(ChildSpec(**command["spec"]))
@@ -122,10 +122,10 @@ class Keeper:
         try:
             pid = self._exec_child(spec) if self._exec else self._fork_child(spec)
         except OSError as error:
-            self._tell("spawn_failed", key=spec.key, error=str(error))
+            self._report("spawn_failed", key=spec.key, error=str(error))
             return
         self._children[pid] = spec
-        self._tell("spawned", key=spec.key, pid=pid)
+        self._report("spawned", key=spec.key, pid=pid)
 
     def _fork_child(self, spec: ChildSpec) -> int:
         keeper_pid = os.getpid()
@@ -155,12 +155,12 @@ class Keeper:
             if spec.key == key:
                 kill(pid, number, group)
 
-    # ---- deaths ---------------------------------------------------------------------------------------------------
+    # ---- exits ----------------------------------------------------------------------------------------------------
 
     def _reap(self) -> None:
-        """Report every child that is gone.
+        """Report every child that has exited.
 
-        Its group is killed while the leader is still a zombie, so that its number cannot belong to anybody else.
+        Its group is killed while the leader is still a zombie, so that its number cannot belong to another process.
         """
         while (found := self._peek()) is not None:
             if found not in self._children:
@@ -170,7 +170,7 @@ class Keeper:
             _, status, usage = os.wait4(found, 0)
             spec = self._children.pop(found)
             self._dead |= {spec.tag, spec.name}
-            self._tell("exited", key=spec.key, pid=found, status=status, max_rss=usage.ru_maxrss * 1024)
+            self._report("exited", key=spec.key, pid=found, status=status, max_rss=usage.ru_maxrss * 1024)
         self._end_orphans()
 
     @staticmethod
@@ -182,16 +182,16 @@ class Keeper:
         return result.si_pid if result is not None else None
 
     def _end_orphans(self) -> None:
-        """Kill descendants of dead children that fell to us, also those that left their process group.
+        """Kill descendants of dead children that this process has adopted, including those that left their group.
 
-        A program they started carries the tag in its environment; a mere fork carries the child's name.
+        A program they started has the tag in its environment; a fork without exec has the child's name.
         """
         for pid in children_of_self() if self._dead else ():
             if pid not in self._children and not self._dead.isdisjoint({tag_of(pid), name_of(pid)}):
                 kill(pid, signal.SIGKILL, group=False)
 
     def sweep(self) -> None:
-        """End everything below this process, then remove what was to be removed."""
+        """Kill all descendants of this process, then remove the registered directories."""
         deadline, left = time.monotonic() + SWEEP_LIMIT_S, SWEEP_LEAST
         while left > 0 or time.monotonic() < deadline:
             left -= 1
@@ -207,19 +207,19 @@ class Keeper:
         for path in self._tidy:
             shutil.rmtree(path, ignore_errors=True)
 
-    def _tell(self, event: str, **facts: Any) -> None:
+    def _report(self, event: str, **facts: Any) -> None:
         try:
             self._channel.sendall(json.dumps({"event": event, **facts}).encode() + b"\n")
         except OSError:
-            pass  # the parent is gone; the poll will say so
+            pass  # the parent is gone, which the poll will report
 
 
 def keep(
     channel_fd: int, parent_pid: int, keep_fds: Sequence[int], preload: Sequence[str], mode: str, payload: Any
 ) -> None:
-    """Be a keeper in this process until the end; never returns."""
+    """Run a keeper in this process; never returns."""
     try:
-        os.setpgid(0, 0)  # Ctrl-C in the terminal is the parent's business
+        os.setpgid(0, 0)  # Ctrl-C in the terminal is for the parent
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         _detach_stdio()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -237,13 +237,13 @@ def keep(
 
 
 def _detach_stdio() -> None:
-    """Hold nobody's terminal or pipe open; whatever matters is told over the channel."""
+    """Hold no terminal or pipe of the user's program open; everything that matters is sent over the channel."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
 
 
 def main(argv: Sequence[str]) -> None:
-    """Entry of a keeper in a new interpreter: its settings as JSON."""
+    """Entry point of a keeper in a new interpreter: its settings as JSON."""
     settings = json.loads(argv[0])
     keep(**settings, payload=None)

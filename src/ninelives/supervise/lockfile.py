@@ -1,7 +1,7 @@
-"""A machine-wide lock for simulators that cannot start twice at once.
+"""A machine-wide lock for simulators of which only one may start at a time.
 
-Held by the parent on behalf of the worker that constructs, so the death of that worker frees it, and the death of the
-parent frees it too (the kernel drops the lock with the descriptor).
+The parent holds it for the worker that constructs its environments, so the death of that worker releases it. So does
+the death of the parent: the kernel drops the lock with the descriptor.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LockFile:
         return True
 
     def release(self) -> None:
-        """Let others start."""
+        """Give the lock back, if it is held."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None

@@ -1,14 +1,16 @@
-"""One worker's life as a pure state machine: ``event, now -> commands``. No process, no clock, no memory is touched.
+"""The life cycle of a worker as a pure state machine: ``event, now -> commands``.
+
+It must touch no process, no clock and no shared memory.
 
 ::
 
-    WAITING  --Admitted-->  STARTING  --Became ready-->  RUNNING
+    WAITING            --admitted-->         STARTING --ready-->       RUNNING
     STARTING, RUNNING  --deadline missed-->  DUMPING  --grace over-->  KILLING
-    STARTING, RUNNING  --told to retire-->   STOPPING --grace over-->  KILLING
-    any living state   --Exited-->           WAITING (a restart was ordered) or ENDED
+    RUNNING            --retired-->          STOPPING --grace over-->  KILLING
+    any living state   --exited-->           ENDED  --restart scheduled-->  WAITING
 
-Dumping comes before killing so that a hang shows its stack. Killing ends only with the reaper's report: until then the
-old generation might still write, so no new one is started.
+DUMPING comes before KILLING so that a hang shows its stack. KILLING ends only when the keeper has reaped the process:
+until then the old generation might still write, so no new one is started.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ from enum import Enum
 from ninelives.spec.phase import Phase
 
 DUMP_GRACE_S = 0.2
-"""Time to write a stack; a stopped process never will."""
+"""Time for a process to write its stack; a stopped one cannot."""
 
 NS = 1_000_000_000
 
 
-class State(Enum):
-    """Where a worker is in its life."""
+class WorkerState(Enum):
+    """Where a worker is in its life cycle."""
 
     WAITING = "waiting"
     STARTING = "starting"
@@ -47,10 +49,10 @@ class Command(Enum):
 
 @dataclass(frozen=True)
 class Reading:
-    """A look at a worker's progress words.
+    """A worker's progress, as read from its shared words.
 
-    ``asked_ns`` is when its oldest open request was sent, or when a starting worker was told to go on; None if nothing
-    is asked of it. ``slot`` is the one being served.
+    ``asked_ns`` is when its oldest open request was sent, or when a starting worker was allowed to continue; None if it
+    has no open request. ``slot`` is the one being served.
     """
 
     phase: Phase
@@ -66,16 +68,16 @@ class Deadlines:
     limits_ns: dict[Phase, int]
 
     def late_by_ns(self, reading: Reading, starting: bool, scale: float, now_ns: int) -> int:
-        """By how much a phase is over its time; zero or less if it is not."""
+        """By how much a phase has exceeded its limit; zero or less if it has not."""
         if starting:
             if reading.phase is Phase.IDLE:
                 if reading.asked_ns is None:
-                    return 0  # waits for us
+                    return 0  # it waits for the parent
                 return now_ns - max(reading.since_ns, reading.asked_ns) - int(self.limits_ns[Phase.CONSTRUCT] * scale)
             return now_ns - reading.since_ns - int(self.limits_ns[reading.phase] * scale)
         if reading.asked_ns is None:
             return 0
-        # Idle with an open request: it does not wake up (stopped, or starved), which counts as a step.
+        # Idle with an open request: it has not woken up (stopped, or starved), which counts as a step.
         phase = Phase.STEP if reading.phase is Phase.IDLE else reading.phase
         return now_ns - max(reading.since_ns, reading.asked_ns) - self.limits_ns[phase]
 
@@ -86,7 +88,7 @@ class WorkerMachine:
 
     deadlines: Deadlines
     stop_grace_ns: int
-    state: State = State.WAITING
+    state: WorkerState = WorkerState.WAITING
     generation: int = 0
     since_ns: int = 0
     restart_at_ns: int = 0
@@ -95,64 +97,57 @@ class WorkerMachine:
     retired: str | None = field(default=None)
 
     def admitted(self, now_ns: int) -> list[Command]:
-        """The queue lets this worker start."""
-        assert self.state is State.WAITING
+        """This worker may start now."""
+        assert self.state is WorkerState.WAITING
         self.generation += 1
         self.hung, self.retired, self.late_ns = None, None, 0
-        self._go(State.STARTING, now_ns)
+        self._go(WorkerState.STARTING, now_ns)
         return [Command.SPAWN]
 
     def ready(self, now_ns: int) -> None:
-        """All environments are built."""
-        if self.state is State.STARTING:
-            self._go(State.RUNNING, now_ns)
+        """All its environments are built."""
+        if self.state is WorkerState.STARTING:
+            self._go(WorkerState.RUNNING, now_ns)
 
     def look(self, reading: Reading, now_ns: int, scale: float = 1.0) -> list[Command]:
         """Compare progress with deadlines; the only place where time alone changes the state."""
-        if self.state in (State.STARTING, State.RUNNING):
-            late = self.deadlines.late_by_ns(reading, self.state is State.STARTING, scale, now_ns)
+        if self.state in (WorkerState.STARTING, WorkerState.RUNNING):
+            late = self.deadlines.late_by_ns(reading, self.state is WorkerState.STARTING, scale, now_ns)
             if late > 0:
                 self.hung, self.late_ns = reading, late
-                self._go(State.DUMPING, now_ns)
+                self._go(WorkerState.DUMPING, now_ns)
                 return [Command.DUMP]
         elif self._grace_is_over(now_ns):
-            self._go(State.KILLING, now_ns)
+            self._go(WorkerState.KILLING, now_ns)
             return [Command.KILL]
         return []
 
     def _grace_is_over(self, now_ns: int) -> bool:
-        graces = {State.DUMPING: int(DUMP_GRACE_S * NS), State.STOPPING: self.stop_grace_ns}
+        graces = {WorkerState.DUMPING: int(DUMP_GRACE_S * NS), WorkerState.STOPPING: self.stop_grace_ns}
         return self.state in graces and now_ns - self.since_ns >= graces[self.state]
 
     def retire(self, reason: str, now_ns: int) -> list[Command]:
-        """End this generation on purpose: politely first."""
-        if self.state is not State.RUNNING:
+        """End this generation on purpose: ask it to stop, and kill it after the grace period."""
+        if self.state is not WorkerState.RUNNING:
             return []
         self.retired = reason
-        self._go(State.STOPPING, now_ns)
+        self._go(WorkerState.STOPPING, now_ns)
         return [Command.STOP]
 
-    def kill(self, now_ns: int) -> list[Command]:
-        """End this generation at once."""
-        if self.state in (State.WAITING, State.ENDED, State.KILLING):
-            return []
-        self._go(State.KILLING, now_ns)
-        return [Command.KILL]
-
     def exited(self, now_ns: int) -> None:
-        """The reaper saw it go. Whoever decides about restarts says ``wait_until`` next."""
-        self._go(State.ENDED, now_ns)
+        """The process has been reaped. ``wait_until`` follows if it is to be restarted."""
+        self._go(WorkerState.ENDED, now_ns)
 
     def wait_until(self, restart_at_ns: int, now_ns: int) -> None:
-        """A new generation may start at that time."""
-        assert self.state is State.ENDED
+        """Schedule a new generation for that time at the earliest."""
+        assert self.state is WorkerState.ENDED
         self.restart_at_ns = restart_at_ns
-        self._go(State.WAITING, now_ns)
+        self._go(WorkerState.WAITING, now_ns)
 
     @property
     def is_alive(self) -> bool:
         """Whether a process exists that has not been reaped."""
-        return self.state not in (State.WAITING, State.ENDED)
+        return self.state not in (WorkerState.WAITING, WorkerState.ENDED)
 
-    def _go(self, state: State, now_ns: int) -> None:
+    def _go(self, state: WorkerState, now_ns: int) -> None:
         self.state, self.since_ns = state, now_ns

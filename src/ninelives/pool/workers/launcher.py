@@ -16,7 +16,7 @@ from ninelives.spec.handshake import WorkerSpec
 from ninelives.spec.phase import Phase, Stage
 from ninelives.supervise.admission import Admission
 from ninelives.supervise.child import ChildSpec
-from ninelives.supervise.machine import NS, State
+from ninelives.supervise.machine import NS, WorkerState
 from ninelives.transport.control import FROM_PHASE, FROM_SLOT, TO_CORE, TO_GO, TO_MESSAGE, TO_POLL
 from ninelives.transport.mailbox import TO_WORKER
 
@@ -87,7 +87,7 @@ class Launcher:
         now = self._clock.now_ns()
         for process in self.everyone:
             machine = process.machine
-            if machine.state is State.WAITING and machine.generation and now >= machine.restart_at_ns:
+            if machine.state is WorkerState.WAITING and machine.generation and now >= machine.restart_at_ns:
                 self._replace(process)
         while self._admission.could_admit(now / NS) and (self._lock is None or self._lock.take()):
             index = self._admission.admit(now / NS)

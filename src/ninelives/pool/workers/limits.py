@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from ninelives import host
 from ninelives.pool.workers.worker import WorkerProcess
 from ninelives.spec.options import PoolOptions
-from ninelives.supervise.machine import NS, State
+from ninelives.supervise.machine import NS, WorkerState
 
 LOG_LIMIT_BYTES = 64 << 20
 """A worker's log is emptied beyond this; its end is what matters."""
@@ -19,7 +19,7 @@ def overdue(
 ) -> tuple[int, str] | None:
     """The oldest running worker past a limit, with the reason. One at a time: the others wait."""
     for worker in sorted(workers, key=lambda worker: worker.ready_ns):
-        if worker.machine.state is State.RUNNING:
+        if worker.machine.state is WorkerState.RUNNING:
             reason = _reason(worker, options, now_ns, steps_of(worker) - worker.steps_at_start)
             if reason:
                 return worker.index, reason

@@ -27,7 +27,7 @@ from ninelives.supervise.budget import Backoff
 from ninelives.supervise.child import DUMP_SIGNAL
 from ninelives.supervise.children import Report
 from ninelives.supervise.exits import Ending
-from ninelives.supervise.machine import NS, Command, Reading, State, WorkerMachine
+from ninelives.supervise.machine import NS, Command, Reading, WorkerMachine, WorkerState
 from ninelives.transport.control import FROM_PHASE, FROM_SLOT, FROM_STAGE, TO_GO, TO_STOP
 
 PROGRESS_STEPS = 50
@@ -71,7 +71,7 @@ class Supervisor:
     def next_look_s(self) -> float:
         """How soon ``poll`` should be called again even if no bell rings."""
         states = {process.machine.state for process in self.workers}
-        return 0.01 if states - {State.RUNNING, State.ENDED} else 0.05
+        return 0.01 if states - {WorkerState.RUNNING, WorkerState.ENDED} else 0.05
 
     def poll(self, asked_ns: Callable[[int], int | None]) -> list[WorkerChange]:
         """Look at every worker once, act, and report what changed. Never waits.
@@ -117,17 +117,17 @@ class Supervisor:
     # ---- watching ---------------------------------------------------------------------------------------------------
 
     def _watch(self, process: WorkerProcess, asked_ns: Callable[[int], int | None], now: int) -> None:
-        starting = process.machine.state is State.STARTING
+        starting = process.machine.state is WorkerState.STARTING
         if starting:
             self._watch_start(process, now)
         control, line = self._memory.control, self._memory.control.from_worker[process.line]
         phase, slot = Phase(int(line[FROM_PHASE])), int(line[FROM_SLOT]) - 1 if line[FROM_SLOT] else None
         asked = None if process.is_spare else asked_ns(process.index)
-        if process.machine.state is State.STARTING:
+        if process.machine.state is WorkerState.STARTING:
             asked = process.go_ns if control.to_worker[process.line, TO_GO] else None
         reading = Reading(phase, int(control.since_ns[process.line, 0]), asked, slot)
         self._act(process, process.machine.look(reading, now, self.launcher.deadline_scale))
-        if process.machine.state is not State.KILLING:
+        if process.machine.state is not WorkerState.KILLING:
             process.keeper.renew()
         elif process.keeper.is_over(now):
             self._children.kill_keeper()  # it does not answer; its closed channel is reported next
@@ -161,7 +161,7 @@ class Supervisor:
         process.machine.ready(now)
         process.booted, process.ready_ns, process.attempts = True, now, 0
         self.launcher.started(process)
-        ready = sum(one.machine.state is State.RUNNING for one in self.workers)
+        ready = sum(one.machine.state is WorkerState.RUNNING for one in self.workers)
         seconds, fields = (now - process.spawned_ns) / NS, process.event_fields(rss=True)
         self._emit(events.WorkerReady(seconds=seconds, ready=ready, total=len(self.workers), **fields))
         self._changes.append(WorkerChange("up", process.index))

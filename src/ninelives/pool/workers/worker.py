@@ -16,7 +16,7 @@ from ninelives.spec.handshake import Hello
 from ninelives.spec.options import PoolOptions
 from ninelives.spec.phase import Phase, Stage
 from ninelives.supervise.budget import Backoff
-from ninelives.supervise.machine import NS, Deadlines, State, WorkerMachine
+from ninelives.supervise.machine import NS, Deadlines, WorkerMachine, WorkerState
 from ninelives.supervise.patience import Patience
 
 KEEPER_PATIENCE_NS = 5 * NS
@@ -62,7 +62,7 @@ class WorkerProcess:
     @property
     def is_up(self) -> bool:
         """Whether requests are served now (or will be noticed to be late)."""
-        return self.machine.state in (State.RUNNING, State.DUMPING)
+        return self.machine.state in (WorkerState.RUNNING, WorkerState.DUMPING)
 
     def event_fields(self, rss: bool = False, rss_bytes: int | None = None) -> dict[str, Any]:
         """What every event about a worker says; ``rss``: measure how much memory it has now."""
@@ -112,6 +112,6 @@ def swap_processes(one: WorkerProcess, other: WorkerProcess) -> None:
 def waiting_spare(spares: Iterable[WorkerProcess]) -> WorkerProcess | None:
     """A spare whose environments are built."""
     for spare in spares:
-        if spare.stage is Stage.HELLO and spare.machine.state is State.STARTING and spare.pid is not None:
+        if spare.stage is Stage.HELLO and spare.machine.state is WorkerState.STARTING and spare.pid is not None:
             return spare
     return None
