@@ -178,7 +178,7 @@ def spoil(path, how):
     elif how == "longer":
         path.write_bytes(data + b"\0")
     elif how == "newer":
-        path.write_bytes(data[:8] + (99).to_bytes(4, "little") + data[12:])
+        path.write_bytes(container.MAGIC + (99).to_bytes(4, "little") + data[len(container.MAGIC) + 4 :])
     elif how == "pickle":
         path.write_bytes(pickle.dumps({"weights": 1}))
     elif how == "torch":

@@ -3,7 +3,7 @@
 ::
 
     magic  format │ lengths of three parts │ SHA-256 of them │ facts (JSON) │ tree (JSON) │ arrays, one by one
-     8 B     4 B  │        3 x 8 B         │      32 B       │
+    10 B     4 B  │        3 x 8 B         │      32 B       │
 
 Owns the bytes. Reading one never runs code that it brings along: there is no pickle in it unless a value is bytes that
 somebody else pickled. It knows nothing of training, of directories, or of which file is the newest.
@@ -29,7 +29,7 @@ MAGIC = b"\x93NINELIVES"
 FORMAT = 1
 """Read as far as here by every version there will ever be: what follows may change with the number."""
 
-_HEAD = struct.Struct("<8sI")
+_HEAD = struct.Struct(f"<{len(MAGIC)}sI")
 _REST = struct.Struct("<3Q32s")
 
 _KNOWN_BEGINNINGS = {
