@@ -185,7 +185,7 @@ def test_a_file_has_the_shape_of_the_flags_and_flags_win(train, command, here):
         ("env: CartPole-v1\nn_envs: four\n", "run.yaml:2: n_envs='four' must be a whole number or 'auto'"),
         ("env: CartPole-v1\nppo: {clip: 0}\n", "run.yaml:2: clip=0.0 must be greater than 0"),
         ("env: CartPole-v1\nresume: true\n", "run.yaml:2: resume needs run_dir"),
-        ("timesteps: 100\n", "env is not said"),
+        ("timesteps: 100\n", "env is missing"),
         ("env: CartPole\n", "run.yaml:1: env='CartPole' is not an environment"),
     ],
 )
