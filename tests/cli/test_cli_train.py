@@ -16,11 +16,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from missing import require_module
 from ninelives.cli.reporting.display import Display
-from ninelives.cli.train import Train, sized, summary
+from ninelives.cli.train import Train, summary
 from ninelives.train import train as train_with
 from ninelives.train.config.classes import PpoConfig, TrainConfig
 from ninelives.train.records import Result
-from ninelives.train.sizing import LEAST_PER_CORE, MOST_PER_CORE, Measured, choose
 from ninelives.view.monitor import read_episodes
 from ninelives.view.progress import ProgressView
 from ninelives.view.table import read_table
@@ -129,7 +128,7 @@ def test_a_run_is_not_overwritten_and_goes_on_without_its_settings_being_said_ag
     assert train("CartPole-v1", "--timesteps", "256", "--run-dir", "runs/one").code == 0
     again = train("CartPole-v1", "--run-dir", "runs/one")
     assert again.code == 2
-    assert "holds a run already; --resume goes on with it, --force deletes it" in again.err
+    assert "already holds a run: use --resume to continue it, --force to delete and replace it" in again.err
     on = command("train", "--run-dir", "runs/one", "--resume", "--timesteps", "512")
     assert on.code == 0, on.err
     assert "goes on at step 256" in on.out
@@ -186,7 +185,7 @@ def test_a_file_has_the_shape_of_the_flags_and_flags_win(train, command, here):
         ("env: CartPole-v1\nn_envs: four\n", "run.yaml:2: n_envs='four' must be a whole number or 'auto'"),
         ("env: CartPole-v1\nppo: {clip: 0}\n", "run.yaml:2: clip=0.0 must be greater than 0"),
         ("env: CartPole-v1\nresume: true\n", "run.yaml:2: resume needs run_dir"),
-        ("timesteps: 100\n", "env is not said"),
+        ("timesteps: 100\n", "env is missing"),
         ("env: CartPole\n", "run.yaml:1: env='CartPole' is not an environment"),
     ],
 )
@@ -262,33 +261,6 @@ def test_an_environment_without_pictures_is_trained_without_them():
     text = re.sub(r"\s+", " ", shown("game:Calm", 2))
     assert "▀" not in text
     assert "no picture" in text
-
-
-GB = 10**9
-
-
-def test_auto_takes_more_environments_the_cheaper_a_step_is():
-    fast, slow = (choose(Measured(step_s, 1.0, 50_000_000), 4, 64 * GB) for step_s in (5e-6, 5e-3))
-    assert fast.n_envs == 4 * MOST_PER_CORE
-    assert slow.n_envs == 4 * LEAST_PER_CORE
-    assert "5.0 ms a step" in slow.because
-
-
-def test_auto_takes_more_environments_where_steps_wait():
-    waiting = choose(Measured(5e-3, 0.1, 50_000_000), 4, 64 * GB)
-    assert waiting.n_envs == 40
-    assert "waits 90% of it" in waiting.because
-
-
-def test_auto_takes_no_more_than_memory_holds():
-    assert choose(Measured(5e-6, 1.0, GB), 4, 10 * GB).n_envs == 8
-    assert "memory for 8 environments of 1000 MB" in choose(Measured(5e-6, 1.0, GB), 4, 10 * GB).because
-
-
-def test_auto_is_measured_and_explained(capsys):
-    config = sized(TrainConfig(env="CartPole-v1", n_envs="auto"))
-    assert isinstance(config.n_envs, int)
-    assert re.match(rf"n_envs {config.n_envs}: \d+ cores, \d+ us a step", capsys.readouterr().out)
 
 
 def test_what_was_said_is_what_is_trained():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from ninelives.train.advantage import explained_variance, targets
+from ninelives.train.ppo import advantages_and_returns, explained_variance
 
 NUMBERS = st.floats(-10, 10, width=32)
 
@@ -80,7 +80,7 @@ def slow_targets(rollout, ratios=None):
 @given(rollouts())
 def test_gae_is_what_its_definition_says(rollout):
     advantages, returns = slow_targets(rollout)
-    found = targets(**rollout)
+    found = advantages_and_returns(**rollout)
     np.testing.assert_allclose(found.advantages, advantages, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(found.returns, returns, rtol=1e-4, atol=1e-3)
 
@@ -89,14 +89,17 @@ def test_gae_is_what_its_definition_says(rollout):
 def test_vtrace_is_what_its_definition_says(rollout, data):
     ratios = data.draw(arrays.arrays(np.float64, rollout["rewards"].shape, elements=st.floats(0, 3)))
     advantages, returns = slow_targets(rollout, ratios)
-    found = targets(**rollout, ratios=ratios)
+    found = advantages_and_returns(**rollout, ratios=ratios)
     np.testing.assert_allclose(found.advantages, advantages, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(found.returns, returns, rtol=1e-4, atol=1e-3)
 
 
 @given(rollouts())
 def test_vtrace_of_the_policy_that_acted_is_gae(rollout):
-    plain, corrected = targets(**rollout), targets(**rollout, ratios=np.ones(rollout["rewards"].shape))
+    plain, corrected = (
+        advantages_and_returns(**rollout),
+        advantages_and_returns(**rollout, ratios=np.ones(rollout["rewards"].shape)),
+    )
     np.testing.assert_allclose(corrected.advantages, plain.advantages, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(corrected.returns, plain.returns, rtol=1e-4, atol=1e-4)
 
@@ -105,7 +108,9 @@ def test_vtrace_of_the_policy_that_acted_is_gae(rollout):
 def test_rows_that_are_not_learned_from_say_nothing_to_the_others(rollout, data):
     noise = data.draw(arrays.arrays(np.float64, rollout["rewards"].shape, elements=NUMBERS))
     other = {**rollout, "rewards": np.where(rollout["learned"], rollout["rewards"], noise)}
-    np.testing.assert_array_equal(targets(**rollout).advantages, targets(**other).advantages)
+    np.testing.assert_array_equal(
+        advantages_and_returns(**rollout).advantages, advantages_and_returns(**other).advantages
+    )
 
 
 @pytest.mark.parametrize(("ending", "worth"), [("terminated", 1.0), ("truncated", 1.0 + 0.5 * 7.0)])
@@ -113,7 +118,9 @@ def test_an_end_is_worth_nothing_more_and_a_cut_what_was_still_to_come(ending, w
     no = np.zeros((1, 1), np.bool_)
     flags = {"terminated": no, "truncated": no, ending: ~no}
     values = np.array([[0.0], [99.0]])  # the next observation is of another episode
-    found = targets(np.ones((1, 1)), values, np.full((1, 1), 7.0), **flags, learned=~no, gamma=0.5, gae_lambda=0.9)
+    found = advantages_and_returns(
+        np.ones((1, 1)), values, np.full((1, 1), 7.0), **flags, learned=~no, gamma=0.5, gae_lambda=0.9
+    )
     assert found.returns.item() == pytest.approx(worth)
 
 

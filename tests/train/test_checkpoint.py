@@ -178,7 +178,7 @@ def spoil(path, how):
     elif how == "longer":
         path.write_bytes(data + b"\0")
     elif how == "newer":
-        path.write_bytes(data[:8] + (99).to_bytes(4, "little") + data[12:])
+        path.write_bytes(container.MAGIC + (99).to_bytes(4, "little") + data[len(container.MAGIC) + 4 :])
     elif how == "pickle":
         path.write_bytes(pickle.dumps({"weights": 1}))
     elif how == "torch":
@@ -196,9 +196,9 @@ def spoil(path, how):
         ("one bit", "is damaged: .* SHA-256 .*--resume-previous"),
         ("longer", "is damaged"),
         ("newer", "has format 99, and this Ninelives reads formats up to 1: a newer version wrote it. Install"),
-        ("pickle", "is no checkpoint of Ninelives: a pickle"),
-        ("torch", "is no checkpoint of Ninelives: a zip file, as torch.save and Stable-Baselines3"),
-        ("text", "is no checkpoint of Ninelives: it begins with b'hello'"),
+        ("pickle", "is not a checkpoint of Ninelives: a pickle"),
+        ("torch", "is not a checkpoint of Ninelives: a zip file, as torch.save and Stable-Baselines3"),
+        ("text", "is not a checkpoint of Ninelives: it begins with b'hello'"),
     ],
 )
 def test_each_kind_of_bad_file_has_its_own_words(how, words, kept):
@@ -249,7 +249,7 @@ def test_a_full_disk_leaves_the_older_ones(kept, monkeypatch):
     """/dev/full is how Linux plays a full disk; the unfinished file is led there."""
     write(kept, 10)
     (kept.directory / ".step-000000000020.ckpt.tmp").symlink_to("/dev/full")
-    monkeypatch.setattr(Checkpoints, "_forget_unfinished", lambda self: None)
+    monkeypatch.setattr(Checkpoints, "_delete_unfinished", lambda self: None)
     with pytest.raises(CheckpointError, match=r"cannot be written: No space left.*older ones are untouched"):
         write(kept, 20)
     assert steps(kept) == [10]

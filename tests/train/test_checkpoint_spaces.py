@@ -33,10 +33,10 @@ def test_a_space_comes_back(space, tmp_path):
 
 
 def test_a_space_that_cannot_be_learned_from_is_refused():
-    with pytest.raises(TypeError, match="cannot keep the space Text"):
+    with pytest.raises(TypeError, match="cannot hold the space Text"):
         space_tree.plain(spaces.Dict({"a": spaces.Text(3)}))
 
 
 def test_an_unknown_kind_says_so():
-    with pytest.raises(CheckpointError, match="not known here: 'Graph'"):
+    with pytest.raises(CheckpointError, match="does not know: 'Graph'"):
         space_tree.space_of({"kind": "Graph"})

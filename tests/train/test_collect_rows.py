@@ -12,9 +12,9 @@ from ninelives import EnvSpec, Pool
 from ninelives.testing import Fragile, When
 from ninelives.train.collect import Collector
 from ninelives.train.config.classes import NetConfig
-from ninelives.train.partial_collect import HalvesCollector, ReadyCollector
-from ninelives.train.player import obs_normaliser
+from ninelives.train.partial_collect import FirstReadyCollector, SplitCollector
 from ninelives.train.policy.nets import Policy
+from ninelives.train.policy.normalise import ObsNormaliser
 from ninelives.train.rollout import Rollout
 
 SLOTS, STEPS = 4, 10
@@ -24,7 +24,7 @@ def collected(env, *, kind=Collector, rollouts=1, normalise=False, net=None, **s
     """Copies of the rollouts, the policy that acted, and the collector."""
     with Pool(env, SLOTS, workers=2, **settings) as pool:
         policy = Policy(pool.observation_space, pool.action_space, net or NetConfig(), torch.Generator().manual_seed(0))
-        normaliser = obs_normaliser(pool.observation_space, None) if normalise else None
+        normaliser = ObsNormaliser.for_space(pool.observation_space, None) if normalise else None
         collector = kind(pool, policy, torch.Generator().manual_seed(1), normaliser)
         collector.begin(pool.reset(seed=0))
         masks = collector.carry.masks is not None
@@ -97,7 +97,7 @@ def test_values_and_probabilities_are_those_of_the_policy_that_acted():
     with torch.inference_mode():
         flat = rollout.obs[0].flatten(0, 1)
         values = policy.values(flat).view(STEPS + 1, SLOTS).numpy()
-        log_probs, _ = policy.head.judge(policy.actor(flat[: STEPS * SLOTS]), rollout.actions.flatten())
+        log_probs, _ = policy.head.log_prob_and_entropy(policy.actor(flat[: STEPS * SLOTS]), rollout.actions.flatten())
     np.testing.assert_allclose(rollout.values, values, atol=1e-5)
     np.testing.assert_allclose(rollout.log_probs.flatten(), log_probs, atol=1e-5)
 
@@ -114,7 +114,7 @@ def test_rows_that_never_were_are_masked_and_a_memory_forgets_them():
     assert rollout.learned[:, 2:].all()
 
 
-@pytest.mark.parametrize("kind", [HalvesCollector, ReadyCollector])
+@pytest.mark.parametrize("kind", [SplitCollector, FirstReadyCollector])
 @pytest.mark.parametrize("net", [NetConfig(), NetConfig(recurrent="lstm", recurrent_size=4)], ids=["plain", "lstm"])
 def test_collecting_in_parts_gives_the_same_rows(kind, net):
     whole, _, _ = collected("CartPole-v1", rollouts=2, net=net)

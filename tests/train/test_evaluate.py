@@ -14,8 +14,7 @@ from walks import Silent, Walk
 
 from ninelives.errors import ConfigError, NinelivesError
 from ninelives.testing import Fragile, When
-from ninelives.train.evaluate import evaluate
-from ninelives.train.score import Played, Score, wilson
+from ninelives.train.evaluate import EvaluatedEpisode, Score, evaluate, wilson
 
 
 class Fixed:
@@ -80,7 +79,7 @@ def test_a_killed_worker_changes_no_score():
         if not killed and batch.obs[0] > 1:
             killed.append(os.kill(pool.worker_pids[0], signal.SIGKILL))
 
-    assert evaluate(Fixed(1), Walk, episodes=20, n_envs=4, workers=2, seed=2, seen=kill_once) == quiet
+    assert evaluate(Fixed(1), Walk, episodes=20, n_envs=4, workers=2, seed=2, on_batch=kill_once) == quiet
     assert killed
 
 
@@ -112,7 +111,7 @@ def test_playing_uses_one_thread_and_gives_the_others_back():
     before, seen = torch.get_num_threads(), set()
     torch.set_num_threads(2)
     try:
-        evaluate(Fixed(0), Walk, episodes=1, workers=1, seen=lambda pool, batch: seen.add(torch.get_num_threads()))
+        evaluate(Fixed(0), Walk, episodes=1, workers=1, on_batch=lambda pool, batch: seen.add(torch.get_num_threads()))
         assert (seen, torch.get_num_threads()) == ({1}, 2)
     finally:
         torch.set_num_threads(before)
@@ -122,7 +121,7 @@ def test_playing_uses_one_thread_and_gives_the_others_back():
 
 
 def test_the_numbers_of_a_score():
-    score = Score(tuple(Played(0, float(total), 10 * total, total > 2) for total in range(1, 5)), greedy=True)
+    score = Score(tuple(EvaluatedEpisode(0, float(total), 10 * total, total > 2) for total in range(1, 5)), greedy=True)
     assert (score.mean, score.median, score.quantile(0.25), score.mean_length) == (2.5, 2.5, 1.75, 25.0)
     assert score.std == pytest.approx(np.std([1, 2, 3, 4]))
     assert str(score.success_rate) == "50.0% (15.0% to 85.0% of 4)"

@@ -15,7 +15,7 @@ from gymnasium import spaces
 from missing import require_module
 from ninelives.errors import CheckpointError, ConfigError, NinelivesError
 from ninelives.train import NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, export, train
-from ninelives.train.player import Player
+from ninelives.train.policy.acting import ActingPolicy
 from ninelives.train.policy.nets import Policy
 from ninelives.train.policy.normalise import ObsNormaliser
 from ninelives.train.saving.checkpoint import Checkpoints
@@ -48,7 +48,7 @@ def player_of(observation, action, net):
     normaliser = ObsNormaliser(shapes, 1.5)
     rows = tuple(np.random.default_rng(1).normal(4, 2, (9, 3)) if shape else np.zeros((9, 1)) for shape in shapes)
     normaliser.learn(rows, np.ones(9, np.bool_))
-    return Player(policy, observation, action, normaliser)
+    return ActingPolicy(policy, observation, action, normaliser)
 
 
 def observations(space, count):
@@ -137,7 +137,7 @@ def test_a_checkpoint_is_exported_and_needs_no_ninelives(tmp_path):
 
 def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
     (tmp_path / "x").write_text("hello")
-    with pytest.raises(CheckpointError, match="no checkpoint of Ninelives"):
+    with pytest.raises(CheckpointError, match="not a checkpoint of Ninelives"):
         export.to_torchscript(tmp_path / "x", tmp_path / "policy.pt")
 
 
@@ -149,6 +149,6 @@ def test_a_missing_package_is_named_with_the_extra(tmp_path, monkeypatch):
 
 def test_a_file_that_plays_otherwise_is_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.jit, "load", lambda path: lambda *given: (torch.zeros(64), torch.zeros(64, 3)))
-    with pytest.raises(NinelivesError, match=r"policy\.pt was not kept: .* differs from the policy's by up to"):
+    with pytest.raises(NinelivesError, match=r"policy\.pt was deleted: .* differs from the policy's by up to"):
         export.to_torchscript(player_of(*PAIRS["discrete"]), tmp_path / "policy.pt")
     assert not list(tmp_path.iterdir())

@@ -102,7 +102,7 @@ def test_actor_and_critic_of_a_vector_share_nothing():
 def test_a_sequence_is_the_same_as_its_steps_one_by_one(kind):
     policy = made(recurrent=kind, recurrent_size=6)
     obs, starts = torch.randn(9, 3, 4), torch.rand(9, 3) < 0.3
-    state = torch.randn(3, policy.memory.state_size)
+    state = torch.randn(3, policy.recurrent.state_size)
     steps, at = [], state
     for now in range(9):
         out, at = policy.features((obs[now],), at, starts[now])
@@ -115,7 +115,8 @@ def test_what_was_before_an_episode_does_not_matter_in_it(kind):
     policy = made(recurrent=kind, recurrent_size=6)
     obs, starts = torch.randn(4, 2, 4), torch.tensor([[False] * 2, [False] * 2, [True, False], [False] * 2])
     one, two = (
-        policy.sequences((obs,), state, starts).view(4, 2, -1) for state in torch.randn(2, 2, policy.memory.state_size)
+        policy.sequences((obs,), state, starts).view(4, 2, -1)
+        for state in torch.randn(2, 2, policy.recurrent.state_size)
     )
     assert torch.equal(one[2:, 0], two[2:, 0])
     assert not torch.equal(one[2:, 1], two[2:, 1])

@@ -14,8 +14,9 @@ from lessons import Catch
 from ninelives.errors import PoolExhaustedError
 from ninelives.testing import Fragile, When
 from ninelives.train import Callback, NetConfig, PoolConfig, PpoConfig, TrainConfig, train
-from ninelives.train.choices import Cycle, choose_overlap, choose_threads, operations
+from ninelives.train.overlap import CycleTimes, choose_overlap
 from ninelives.train.policy.nets import Policy
+from ninelives.train.sizing import choose_threads, operations
 
 CONFIG = TrainConfig(
     env="CartPole-v1",
@@ -119,13 +120,13 @@ def test_auto_is_off_for_a_small_network_without_measuring_so_that_runs_stay_equ
 
 
 def test_overlap_is_chosen_where_both_take_time_and_cores_are_free():
-    waiting = choose_overlap(Cycle(collect_s=1.0, learn_s=0.8, cpu_s=1.0), cores=2)
+    waiting = choose_overlap(CycleTimes(collect_s=1.0, learn_s=0.8, cpu_s=1.0), cores=2)
     assert waiting.value == 1
     assert "1.80 times as fast, limited by collecting" in waiting.because
-    busy = choose_overlap(Cycle(collect_s=1.0, learn_s=0.8, cpu_s=3.5), cores=2)
+    busy = choose_overlap(CycleTimes(collect_s=1.0, learn_s=0.8, cpu_s=3.5), cores=2)
     assert busy.value == 0
     assert "limited by 2 cores" in busy.because
-    assert choose_overlap(Cycle(collect_s=1.0, learn_s=0.05, cpu_s=0.5), cores=2).value == 0
+    assert choose_overlap(CycleTimes(collect_s=1.0, learn_s=0.05, cpu_s=0.5), cores=2).value == 0
 
 
 def test_threads_depend_on_the_work_and_not_on_the_workers():

@@ -10,11 +10,10 @@ import torch
 from gymnasium import spaces
 
 from ninelives.errors import NinelivesError
-from ninelives.train.advantage import Targets
 from ninelives.train.config.classes import NetConfig, PpoConfig, TrainConfig
 from ninelives.train.learner import Learner
 from ninelives.train.policy.nets import Policy
-from ninelives.train.ppo import Rows, clipped_loss, minibatches, ratios, shorten
+from ninelives.train.ppo import Minibatch, Targets, clip_grad_norm, clipped_loss, importance_ratios, minibatches
 from ninelives.train.rollout import Rollout
 
 OBS, ACTIONS = spaces.Box(-9, 9, (3,), np.float32), spaces.Discrete(4)
@@ -55,7 +54,7 @@ def test_the_loss_is_the_formula_of_the_paper():
     generator = torch.Generator().manual_seed(3)
     obs, actions = torch.randn(rows, 3, generator=generator), torch.randint(4, (rows,), generator=generator)
     old, values, advantages, returns = torch.randn(4, rows, generator=generator).unbind(0)
-    batch = Rows((obs,), actions, None, old - 1.4, values, advantages, returns)
+    batch = Minibatch((obs,), actions, None, old - 1.4, values, advantages, returns)
     config = PpoConfig(clip=0.2, clip_value=0.3, entropy=0.03, value=0.7, normalise_advantage=False)
     loss, parts = clipped_loss(policy, batch, config)
 
@@ -135,7 +134,7 @@ def test_the_learning_rate_follows_its_schedule(schedule, rate):
 def test_gradients_are_shortened_only_if_they_are_longer():
     for longest, expected in ((1.0, 1.0), (9.0, 5.0), (0.0, 5.0)):
         gradients = torch.tensor([3.0, 4.0])
-        assert shorten(gradients, longest).item() == pytest.approx(5.0)
+        assert clip_grad_norm(gradients, longest).item() == pytest.approx(5.0)
         assert gradients.norm().item() == pytest.approx(expected, rel=1e-4)
 
 
@@ -170,7 +169,7 @@ def test_ratios_are_one_for_the_policy_that_acted(kind):
         rollout.log_probs.copy_(
             policy.head.log_prob(policy.actor(features), rollout.actions.flatten()).view(STEPS, SLOTS)
         )
-    np.testing.assert_allclose(ratios(policy, rollout), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(importance_ratios(policy, rollout), 1.0, rtol=1e-5)
 
 
 def test_a_learner_goes_on_from_its_state_bit_for_bit():

@@ -178,7 +178,7 @@ def test_nothing_there_is_nothing_to_go_on_from(tmp_path):
 def test_no_whole_one_is_said(tmp_path):
     kept = Checkpoints(tmp_path)
     kept.write({"weights": {}}, step=1, config={}).write_bytes(b"")
-    with pytest.raises(CheckpointError, match=r"none of the checkpoints in .* is whole.*--force"):
+    with pytest.raises(CheckpointError, match=r"all checkpoints in .* are damaged.*--force"):
         resume.chosen(kept, previous=True)
 
 

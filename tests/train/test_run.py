@@ -26,7 +26,7 @@ from ninelives.train import (
     TrainConfig,
     train,
 )
-from ninelives.train.records import CheckpointWritten, Episode, Rollout
+from ninelives.train.records import CheckpointWritten, EpisodeDone, RolloutDone
 
 CONFIG = TrainConfig(
     env="CartPole-v1",
@@ -108,7 +108,7 @@ def test_a_run_tells_its_story_in_order():
 def test_episodes_are_told_as_the_environment_counts_them():
     diary = Diary()
     train(CONFIG, [diary])
-    episodes = diary.of(Episode)
+    episodes = diary.of(EpisodeDone)
     assert all(episode.total == episode.length >= 1 and 0 <= episode.slot < 4 for episode in episodes)
     steps = [episode.step for episode in episodes]
     assert steps == sorted(steps)
@@ -157,7 +157,7 @@ def test_a_killed_worker_changes_no_bit_of_the_weights(change):
     assert diary.of(FaultSeen)
     assert diary.of(SlotHealed)
     assert "fault" in diary.names
-    assert all(rollout.valid_share == 1.0 for rollout in diary.of(Rollout))
+    assert all(rollout.valid_share == 1.0 for rollout in diary.of(RolloutDone))
 
 
 def test_the_global_generators_are_not_used_and_not_changed():
@@ -173,7 +173,7 @@ def test_lost_rows_are_reported_and_never_learned_from():
     env = Fragile("abort", When("step", at=20, slots=(1,)))
     diary = Diary()
     train(dataclasses.replace(CONFIG, env=env, pool=PoolConfig(workers=4, on_fault="cut")), [diary])
-    shares = [rollout.valid_share for rollout in diary.of(Rollout)]
+    shares = [rollout.valid_share for rollout in diary.of(RolloutDone)]
     assert shares[0] == 1.0
     assert min(shares) < 1.0
 
@@ -272,8 +272,8 @@ def test_a_run_goes_on_where_it_was_stopped_bit_for_bit(overlap, tmp_path):
     assert resumed.episodes == uninterrupted.episodes
     assert resumed.mean_return == uninterrupted.mean_return
     assert second.started.step == 64
-    told = [(episode.slot, episode.step, episode.total) for episode in first.of(Episode) + second.of(Episode)]
-    assert told == [(episode.slot, episode.step, episode.total) for episode in whole.of(Episode)]
+    told = [(episode.slot, episode.step, episode.total) for episode in first.of(EpisodeDone) + second.of(EpisodeDone)]
+    assert told == [(episode.slot, episode.step, episode.total) for episode in whole.of(EpisodeDone)]
 
 
 def test_the_result_acts():
@@ -293,7 +293,7 @@ def test_a_callable_environment_can_be_kept_too(tmp_path):
 
 def test_an_environment_that_cannot_be_learned_leaves_nothing_running():
     space = ninelives.EnvSpec(Odd, {"observation_space": Locked.observation_space, "action_space": spaces.Text(3)})
-    with pytest.raises(ConfigError, match="cannot be learned"):
+    with pytest.raises(ConfigError, match="PPO cannot act in the action space"):
         train(dataclasses.replace(CONFIG, env=space))
 
 

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from ninelives.errors import ConfigError
-from ninelives.train.saving.log_offsets import Marks
-from ninelives.train.saving.provenance import facts_of_start, git_facts
+from ninelives.train.saving.log_offsets import LogOffsets
+from ninelives.train.saving.provenance import git_facts, provenance
 from ninelives.train.saving.run_dir import RunDir, starts_of
 
 
@@ -31,7 +31,7 @@ def refusal(path, **how):
 
 
 def test_a_run_is_not_overwritten_unless_it_is_said(old):
-    assert "holds a run already; --resume goes on with it, --force deletes it" in refusal(old)
+    assert "already holds a run: use --resume to continue it, --force to delete and replace it" in refusal(old)
     assert (old / "checkpoints" / "step-1.ckpt").read_text() == "precious"
 
 
@@ -71,12 +71,12 @@ def test_force_does_not_follow_a_link_out_of_the_directory(old, tmp_path):
 @pytest.mark.parametrize("force", [False, True])
 def test_a_directory_with_other_files_is_refused_even_with_force(tmp_path, force):
     (tmp_path / "progress.csv").write_text("somebody's")
-    assert "holds no run but other files (progress.csv)" in refusal(tmp_path, force=force)
+    assert "holds other files (progress.csv) but no run" in refusal(tmp_path, force=force)
     assert (tmp_path / "progress.csv").read_text() == "somebody's"
 
 
 def test_there_must_be_something_to_resume(tmp_path):
-    assert "holds no run; leave --resume away" in refusal(tmp_path / "none", resume=True)
+    assert "holds no run; leave out --resume" in refusal(tmp_path / "none", resume=True)
     assert not (tmp_path / "none").exists()
 
 
@@ -89,7 +89,7 @@ def test_a_trainer_killed_before_it_wrote_anything_can_be_started_again_either_w
 
 
 def test_resume_and_force_exclude_each_other(old):
-    assert "say one of them" in refusal(old, resume=True, force=True)
+    assert "--resume and --force exclude each other" in refusal(old, resume=True, force=True)
 
 
 def test_a_file_is_no_directory(tmp_path):
@@ -99,7 +99,7 @@ def test_a_file_is_no_directory(tmp_path):
 
 def test_two_trainers_do_not_share_a_directory(old):
     with RunDir.open(old, resume=True):
-        assert f"another trainer (pid {os.getpid()}) is at work there" in refusal(old, resume=True)
+        assert f"another trainer (pid {os.getpid()}) is running there" in refusal(old, resume=True)
         assert f"another trainer (pid {os.getpid()})" in refusal(old, force=True)
         assert (old / "checkpoints" / "step-1.ckpt").exists()
     RunDir.open(old, resume=True).close()
@@ -119,12 +119,12 @@ def test_a_killed_trainer_leaves_no_lock_behind(old):
 def test_every_start_is_kept(old):
     for number in range(2):
         with RunDir.open(old, resume=True) as run:
-            run.write_facts({"command": ["ninelives", "train", str(number)]})
+            run.write_provenance({"command": ["ninelives", "train", str(number)]})
     assert [start["command"][-1] for start in starts_of(old)] == ["0", "1"]
 
 
 def test_a_start_knows_versions_machine_and_command():
-    facts = facts_of_start()
+    facts = provenance()
     assert {"at", "ninelives", "python", "numpy", "gymnasium", "platform", "cores"} <= set(facts)
     assert facts["command"] == sys.orig_argv
 
@@ -153,25 +153,25 @@ def log(tmp_path):
 
 
 def test_logs_are_cut_back_to_where_they_were_at_the_checkpoint(tmp_path, log):
-    marks = Marks(tmp_path)
+    marks = LogOffsets(tmp_path)
     marks.note(10, [log])
     log.write_text("a\nb\n")
     marks.note(20, [log])
     log.write_text("a\nb\nc\n")
-    Marks(tmp_path).cut(20, [log])
+    LogOffsets(tmp_path).cut(20, [log])
     assert log.read_text() == "a\nb\n"
-    Marks(tmp_path).cut(10, [log])
+    LogOffsets(tmp_path).cut(10, [log])
     assert log.read_text() == "a\n"
 
 
 def test_a_log_that_was_not_there_yet_is_emptied(tmp_path, log):
-    Marks(tmp_path).note(10, [])
-    Marks(tmp_path).cut(10, [log, tmp_path / "never.csv"])
+    LogOffsets(tmp_path).note(10, [])
+    LogOffsets(tmp_path).cut(10, [log, tmp_path / "never.csv"])
     assert log.read_text() == ""
     assert not (tmp_path / "never.csv").exists()
 
 
 def test_a_checkpoint_whose_mark_was_not_written_cuts_nothing(tmp_path, log):
-    Marks(tmp_path).note(10, [])
-    Marks(tmp_path).cut(20, [log])
+    LogOffsets(tmp_path).note(10, [])
+    LogOffsets(tmp_path).cut(20, [log])
     assert log.read_text() == "a\n"

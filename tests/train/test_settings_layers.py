@@ -99,8 +99,8 @@ def test_values_are_read_as_people_write_them(write):
         ("env: a\nppo: {hidden: 64}\n", 2, "ppo.hidden=64 must be a list of a whole number each"),
         ("env: a\nppo: 3\n", 2, "ppo is a section: write `name: value` lines below it"),
         ("env: a\n\nppo: {learning_rate: -1}\n", 3, "ppo.learning_rate=-1.0 must be greater than zero"),
-        ("env: a\ntimesteps: 1\nenv: b\n", 3, "env is said twice; the first time at"),
-        ("- env\n", 1, "a configuration is a list of names: write `name: value` lines"),
+        ("env: a\ntimesteps: 1\nenv: b\n", 3, "env is given twice, first at"),
+        ("- env\n", 1, "a configuration consists of names: write `name: value` lines"),
         ("env: [a\n", 2, "not YAML"),
     ],
 )
@@ -129,8 +129,8 @@ def test_dashes_and_underscores_mean_the_same_in_pairs():
 
 
 def test_what_must_be_said_and_is_not_is_named(write):
-    assert "env is not said" in refusal(load, Run, write("timesteps: 5\n"))
-    assert "env is not said" in refusal(load, Run, write(""))
+    assert "env is missing" in refusal(load, Run, write("timesteps: 5\n"))
+    assert "env is missing" in refusal(load, Run, write(""))
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from ninelives.train.weights import FlatWeights, Published
+from ninelives.train.policy.weights import FlatWeights, PublishedWeights
 
 
 def network(seed=0):
@@ -39,7 +39,7 @@ def test_loading_weights_keeps_them_in_the_vector():
 
 
 def test_readers_get_the_newest_version():
-    published, into = Published(3), np.zeros(3, np.float32)
+    published, into = PublishedWeights(3), np.zeros(3, np.float32)
     with pytest.raises(LookupError):
         published.read(into)
     for number in range(1, 5):
@@ -49,16 +49,16 @@ def test_readers_get_the_newest_version():
 
 
 def test_the_vector_can_live_in_shared_memory():
-    memory = bytearray(Published.nbytes(4))
-    Published(4, memory).publish(np.arange(4, dtype=np.float32))
+    memory = bytearray(PublishedWeights.nbytes(4))
+    PublishedWeights(4, memory).publish(np.arange(4, dtype=np.float32))
     into = np.zeros(4, np.float32)
-    assert Published(4, memory).read(into) == 1
+    assert PublishedWeights(4, memory).read(into) == 1
     assert into.tolist() == [0, 1, 2, 3]
 
 
 def test_a_reader_never_sees_a_mixture_of_two_versions():
     size, rounds = 50_000, 300
-    published, torn, done = Published(size), [], threading.Event()
+    published, torn, done = PublishedWeights(size), [], threading.Event()
     published.publish(np.full(size, 1, np.float32))
 
     def read():

@@ -100,7 +100,7 @@ def train(config: TrainConfig, seconds: float) -> tuple[Tale, Path]:
     """Train until the time is over, with the display, the logs and the murder."""
     from ninelives.cli.reporting.display import Display
     from ninelives.cli.reporting.run_logs import Reports
-    from ninelives.train.run import run
+    from ninelives.train.run import train as run
     from ninelives.view.progress import ProgressView
 
     teller = Teller(seconds)

@@ -15,8 +15,8 @@ from ninelives.errors import ConfigError
 from ninelives.spec.env import EnvSpec
 
 if TYPE_CHECKING:
+    from ninelives.train.evaluate import Score
     from ninelives.train.saving.checkpoint import Checkpoint
-    from ninelives.train.score import Score
 
 
 @dataclass(frozen=True)
@@ -75,18 +75,18 @@ class Test:
     def _score(self, checkpoint: Checkpoint, greedy: bool) -> Score:
         from ninelives.cli.reporting.video import Film
         from ninelives.train.evaluate import evaluate
-        from ninelives.train.player import Player
+        from ninelives.train.policy.acting import ActingPolicy
 
         film = Film(self.video) if self.video is not None and greedy == (self.play != "stochastic") else None
         score = evaluate(
-            Player.of_state(checkpoint.state),
+            ActingPolicy.of_state(checkpoint.state),
             self.spec(checkpoint.config),
             episodes=self.episodes,
             n_envs=self.n_envs,
             greedy=greedy,
             seed=self.seed,
             success=self.success,
-            seen=film,
+            on_batch=film,
         )
         if film is not None:
             print(film.write())

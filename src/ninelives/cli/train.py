@@ -59,7 +59,7 @@ class Train:
 
         config = placed(with_model_file(self.settings()))
         check_extras(config)
-        result = train(sized(config))
+        result = train(config)
         for line in summary(result):
             print(line)
         return INTERRUPTED if result.stopped else 0
@@ -116,27 +116,15 @@ def with_model_file(config: TrainConfig) -> TrainConfig:
     return config if config.model is None else replace(config, model=checkpoint_of(config.model, "newest"))
 
 
-def sized(config: TrainConfig) -> TrainConfig:
-    """With a number of environments: the one that was asked for, or one that is measured and explained."""
-    if config.n_envs != "auto":
-        return config
-    from ninelives.train.sizing import choose_n_envs
-
-    sizing = choose_n_envs(config.env_spec)
-    n_envs = sizing.n_envs + sizing.n_envs % 2 if config.pool.split == 2 else sizing.n_envs
-    print(f"n_envs {n_envs}: {sizing.because}", flush=True)
-    return replace(config, n_envs=n_envs)
-
-
 def train(config: TrainConfig) -> Result:
     """Train with logs and the live display."""
     from ninelives.cli.reporting.display import Display
     from ninelives.cli.reporting.run_logs import Reports
-    from ninelives.train.run import run
+    from ninelives.train.run import train as train_ppo
     from ninelives.view.progress import ProgressView
 
     with ProgressView() as view, Reports() as reports:
-        return run(config, [reports, Display(view, visualize=config.visualize)])
+        return train_ppo(config, [reports, Display(view, visualize=config.visualize)])
 
 
 def summary(result: Result) -> list[str]:

@@ -1,7 +1,7 @@
 """Training: PPO on a pool whose slots are allowed to die.
 
-``ninelives.train.train(config)`` trains and returns a ``Result``. Names are imported when they are used; only
-what trains imports torch.
+``ninelives.train.train(config)`` trains and returns a ``Result``. Names are imported when they are first
+used, so that reading a configuration does not import torch.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "train": ("ninelives.train.run", "run"),
+    "train": ("ninelives.train.run", "train"),
     "TrainConfig": ("ninelives.train.config.classes", "TrainConfig"),
     "PpoConfig": ("ninelives.train.config.classes", "PpoConfig"),
     "NetConfig": ("ninelives.train.config.classes", "NetConfig"),
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ninelives.train.callbacks import Callback, StopTraining
     from ninelives.train.config.classes import LogConfig, NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig
     from ninelives.train.records import Result
-    from ninelives.train.run import run as train
+    from ninelives.train.run import train
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The one seam through which a run is watched and ended: callbacks. Must never know who listens."""
+"""Callbacks: the only way to observe a run and to stop it from outside. Must never know who listens."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ FAULTS = (
     events.SlotQuarantined,
     events.KeeperLost,
 )
-"""What ``on_fault`` hears: something broke, and what became of it."""
+"""Events that ``on_fault`` receives: faults, and how they were handled."""
 
 
 class StopTraining(Exception):
-    """Raise it in a callback to end the run in good order after this update: last checkpoint, result, all closed."""
+    """Raise this in a callback to end the run after the current update, with a last checkpoint and a result."""
 
 
 class Callback:
-    """Override what you want to hear. Called in the thread that called ``ppo``, except ``on_batch``.
+    """Override the methods you need. All but ``on_batch`` are called in the thread that called ``train``.
 
-    An exception ends the run: the pool is closed, then it is raised.
+    An exception other than ``StopTraining`` ends the run: the pool is closed, then the exception is raised.
 
     Attributes:
-        batch_every_s: ``on_batch`` is called at most so often; None: never.
+        batch_every_s: least time between two calls of ``on_batch``; None: never called.
     """
 
     batch_every_s: float | None = None
@@ -41,39 +41,39 @@ class Callback:
     def on_start(self, started: records.Started) -> None:
         """Everything is built."""
 
-    def on_rollout(self, rollout: records.Rollout) -> None:
+    def on_rollout(self, rollout: records.RolloutDone) -> None:
         """A rollout was collected."""
 
-    def on_update(self, update: records.Update) -> None:
+    def on_update(self, update: records.UpdateDone) -> None:
         """The network learned from a rollout."""
 
-    def on_episode(self, episode: records.Episode) -> None:
-        """An episode ended; heard when its rollout is complete."""
+    def on_episode(self, episode: records.EpisodeDone) -> None:
+        """An episode ended; called when its rollout is complete."""
 
     def on_fault(self, event: events.Event) -> None:
-        """Something broke in the pool, or was healed."""
+        """A fault occurred in the pool, or was healed."""
 
     def on_event(self, event: events.Event) -> None:
-        """Anything happened in the pool; faults too."""
+        """Any event of the pool, faults included."""
 
-    def on_choice(self, chosen: records.Chosen) -> None:
-        """Something was measured and chosen after the start."""
+    def on_choice(self, chosen: records.SettingChosen) -> None:
+        """A setting was chosen by measurement after the start."""
 
     def on_batch(self, pool: Pool, batch: Batch) -> None:
-        """A batch was received and nothing is under way, so ``pool.call`` is allowed. By the collecting thread."""
+        """A batch was received and the pool is idle, so ``pool.call`` is allowed. Called in the collecting thread."""
 
     def on_checkpoint(self, written: records.CheckpointWritten) -> None:
         """A checkpoint is on disk."""
 
     def on_end(self, result: records.Result) -> None:
-        """The run ended in good order."""
+        """The run ended without an error."""
 
 
 class Callbacks(Callback):
-    """Several, called in order; whoever raises ``StopTraining`` is heard at the end of the update.
+    """Several callbacks, called in order; ``StopTraining`` is noted and takes effect at the end of the update.
 
     Attributes:
-        stop_asked: whether one of them wants the run to end.
+        stop_asked: whether a callback raised ``StopTraining``.
     """
 
     def __init__(self, callbacks: Sequence[Callback]) -> None:
@@ -83,52 +83,52 @@ class Callbacks(Callback):
         self.stop_asked = False
 
     def on_start(self, started: records.Started) -> None:
-        """Tell all."""
-        self._tell("on_start", started)
+        """Call all callbacks."""
+        self._call_all("on_start", started)
 
-    def on_rollout(self, rollout: records.Rollout) -> None:
-        """Tell all."""
-        self._tell("on_rollout", rollout)
+    def on_rollout(self, rollout: records.RolloutDone) -> None:
+        """Call all callbacks."""
+        self._call_all("on_rollout", rollout)
 
-    def on_update(self, update: records.Update) -> None:
-        """Tell all."""
-        self._tell("on_update", update)
+    def on_update(self, update: records.UpdateDone) -> None:
+        """Call all callbacks."""
+        self._call_all("on_update", update)
 
-    def on_episode(self, episode: records.Episode) -> None:
-        """Tell all."""
-        self._tell("on_episode", episode)
+    def on_episode(self, episode: records.EpisodeDone) -> None:
+        """Call all callbacks."""
+        self._call_all("on_episode", episode)
 
     def on_fault(self, event: events.Event) -> None:
-        """Tell all."""
-        self._tell("on_fault", event)
+        """Call all callbacks."""
+        self._call_all("on_fault", event)
 
     def on_event(self, event: events.Event) -> None:
-        """Tell all; those that are faults also as such."""
-        self._tell("on_event", event)
+        """Call all callbacks; faults are passed to ``on_fault`` as well."""
+        self._call_all("on_event", event)
         if isinstance(event, FAULTS):
             self.on_fault(event)
 
-    def on_choice(self, chosen: records.Chosen) -> None:
-        """Tell all."""
-        self._tell("on_choice", chosen)
+    def on_choice(self, chosen: records.SettingChosen) -> None:
+        """Call all callbacks."""
+        self._call_all("on_choice", chosen)
 
     def on_batch(self, pool: Pool, batch: Batch) -> None:
-        """Tell those that want batches."""
+        """Call the callbacks with a ``batch_every_s``."""
         for callback in self._all:
             if callback.batch_every_s is not None:
                 self._call(callback.on_batch, pool, batch)
 
     def on_checkpoint(self, written: records.CheckpointWritten) -> None:
-        """Tell all."""
-        self._tell("on_checkpoint", written)
+        """Call all callbacks."""
+        self._call_all("on_checkpoint", written)
 
     def on_end(self, result: records.Result) -> None:
-        """Tell all."""
-        self._tell("on_end", result)
+        """Call all callbacks."""
+        self._call_all("on_end", result)
 
-    def _tell(self, name: str, fact: Any) -> None:
+    def _call_all(self, name: str, record: Any) -> None:
         for callback in self._all:
-            self._call(getattr(callback, name), fact)
+            self._call(getattr(callback, name), record)
 
     def _call(self, method: Callable[..., None], *args: Any) -> None:
         try:

@@ -1,4 +1,7 @@
-"""Brings the pool's events to the callbacks, in the thread that trains, and keeps their exceptions out of the pool."""
+"""Passes the pool's events to the callbacks, in the training thread.
+
+An exception of a callback must never enter the pool.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from ninelives.events import Event
 from ninelives.train.callbacks import Callback
 
 
-class Inbox:
-    """A sink: events of the thread that made it are told at once, those of others when it looks."""
+class EventBridge:
+    """A sink: passes on events of the thread that created it at once, and those of other threads in ``deliver``."""
 
     def __init__(self, callback: Callback) -> None:
         self._callback, self._home = callback, threading.get_ident()
@@ -18,23 +21,23 @@ class Inbox:
         self._error: BaseException | None = None
 
     def emit(self, event: Event) -> None:
-        """Take one event."""
+        """Receive one event."""
         self._waiting.append(event)
         if threading.get_ident() == self._home:
-            self._tell()
+            self._pass_on()
 
-    def look(self) -> None:
-        """Tell what waits.
+    def deliver(self) -> None:
+        """Pass on all waiting events.
 
         Raises:
-            BaseException: whatever a callback raised since the last look.
+            BaseException: what a callback raised since the last call.
         """
-        self._tell()
+        self._pass_on()
         if self._error is not None:
             error, self._error = self._error, None
             raise error
 
-    def _tell(self) -> None:
+    def _pass_on(self) -> None:
         while self._waiting and self._error is None:
             try:
                 self._callback.on_event(self._waiting.popleft())

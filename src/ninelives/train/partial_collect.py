@@ -1,13 +1,13 @@
-"""Collects rollouts part by part: while some slots step, others are thought about.
+"""Collects rollouts from some slots at a time: while these step, the policy acts for others.
 
-======================  ==========================================================================================
-``pool.split=2``        even and odd slots take turns; a half is thought about when all of it has answered, so what
-                        is computed together never depends on who was fast
-``pool.ready=k``        whoever has answered is thought about, k slots at a time; a fast slot may run ahead of a slow
-                        one until both have a whole rollout
-======================  ==========================================================================================
+======================  ============================================================================================
+``pool.split=2``        even and odd slots alternate; a half is handled when all of its slots have answered, so the
+                        rows that are computed together never depend on which slot was fast
+``pool.ready=k``        slots that have answered are handled k at a time; a fast slot may run ahead of a slow one
+                        until both have filled the rollout
+======================  ============================================================================================
 
-Each slot has its own place in the rollout, and its noise belongs to that place.
+Each slot has its own row number in the rollout, and its noise belongs to that row. Must never learn.
 """
 
 from __future__ import annotations
@@ -21,77 +21,77 @@ import torch
 from torch import Tensor
 
 from ninelives.pool.batch import Batch
-from ninelives.train.collect import Collector, Flags, StoppedError
+from ninelives.train.collect import Collector, Flags
 from ninelives.train.policy.nets import Policy
 from ninelives.train.rollout import Rollout
 
 Slots = npt.NDArray[np.int64]
 
 
-class PartsCollector(Collector, abc.ABC):
-    """Steps a pool with a policy, some slots at a time; which, is for its children to say."""
+class PartialCollector(Collector, abc.ABC):
+    """Steps a pool with a policy, some slots at a time; subclasses choose which."""
 
     def _step_all(self, policy: Policy, rollout: Rollout, noise: Tensor) -> None:
-        at = np.zeros(rollout.slots, np.int64)
+        rows = np.zeros(rollout.slots, np.int64)
         answered = np.ones(rollout.slots, np.bool_)
         left = rollout.slots * rollout.steps
         while left:
             for part in self._ready_parts(answered):
                 answered[part] = False
-                going_on = part[at[part] < rollout.steps]
-                if len(going_on):
-                    self._send(policy, rollout, noise, at, going_on)
-            batch = self._receive(rollout, at)
+                unfinished = part[rows[part] < rollout.steps]
+                if len(unfinished):
+                    self._send(policy, rollout, noise, rows, unfinished)
+            batch = self._receive(rollout, rows)
             answered[batch.slots] = True
             left -= len(batch)
-        self._pause(self.pool.latest())
+        self._between_steps(self.pool.latest())
 
     @abc.abstractmethod
     def _ready_parts(self, answered: Flags) -> Iterator[Slots]:
-        """Slots to think about now, together; they count as not answered once they are given."""
+        """Slots to act for now, each array in one forward pass; a yielded slot no longer counts as answered."""
 
-    def _send(self, policy: Policy, rollout: Rollout, noise: Tensor, at: Slots, slots: Slots) -> None:
-        now = torch.from_numpy(at[slots])
-        who = torch.from_numpy(slots)
-        numbers = self._think_some(policy, rollout, now, who)
-        actions = policy.head.sample(numbers, noise[now, who])
-        rollout.params[now, who] = numbers.cpu()
-        rollout.actions[now, who] = actions.cpu()
+    def _send(self, policy: Policy, rollout: Rollout, noise: Tensor, rows: Slots, slots: Slots) -> None:
+        now, which = torch.from_numpy(rows[slots]), torch.from_numpy(slots)
+        params = self._forward_some(policy, rollout, now, which)
+        actions = policy.head.sample(params, noise[now, which])
+        rollout.params[now, which] = params.cpu()
+        rollout.actions[now, which] = actions.cpu()
         self.pool.send(policy.head.to_env(actions.cpu().numpy()), slots)
 
-    def _think_some(self, policy: Policy, rollout: Rollout, now: Tensor, who: Tensor) -> Tensor:
-        obs = self._all_there(tuple(leaf[now, who] for leaf in rollout.obs))
-        if policy.memory is None:
+    def _forward_some(self, policy: Policy, rollout: Rollout, now: Tensor, slots: Tensor) -> Tensor:
+        obs = self._all_on_device(tuple(leaf[now, slots] for leaf in rollout.obs))
+        if policy.recurrent is None:
             features: Tensor = policy.encoder(obs)
         else:
             assert self._state is not None
-            self._keep_states(rollout, now, who)
-            starts = self._there(torch.from_numpy(rollout.starts)[now, who])
-            features, after = policy.features(obs, self._state[who], starts)
+            self._keep_states(rollout, now, slots)
+            starts = self._on_device(torch.from_numpy(rollout.starts)[now, slots])
+            features, after = policy.features(obs, self._state[slots], starts)
             assert after is not None
-            self._state = self._state.index_copy(0, self._there(who), after)
+            self._state = self._state.index_copy(0, self._on_device(slots), after)
         if rollout.features is not None:
-            rollout.features[now, who] = features.cpu()
-        numbers: Tensor = policy.actor(features)
-        return numbers if rollout.masks is None else policy.head.masked(numbers, self._there(rollout.masks[now, who]))
+            rollout.features[now, slots] = features.cpu()
+        params: Tensor = policy.actor(features)
+        if rollout.masks is None:
+            return params
+        return policy.head.masked(params, self._on_device(rollout.masks[now, slots]))
 
-    def _keep_states(self, rollout: Rollout, now: Tensor, who: Tensor) -> None:
+    def _keep_states(self, rollout: Rollout, now: Tensor, slots: Tensor) -> None:
         assert rollout.states is not None
         assert self._state is not None
         first = now % rollout.sequence == 0
-        rollout.states[now[first] // rollout.sequence, who[first]] = self._state[who[first]].cpu()
+        rollout.states[now[first] // rollout.sequence, slots[first]] = self._state[slots[first]].cpu()
 
-    def _receive(self, rollout: Rollout, at: Slots) -> Batch:
+    def _receive(self, rollout: Rollout, rows: Slots) -> Batch:
         batch = self.pool.recv()
-        self._take(rollout, at[batch.slots], batch.slots, batch)
-        at[batch.slots] += 1
-        if self._stopped:
-            raise StoppedError("collecting was stopped")
+        self._store(rollout, rows[batch.slots], batch.slots, batch)
+        rows[batch.slots] += 1
+        self._check_stopped()
         return batch
 
 
-class HalvesCollector(PartsCollector):
-    """Even and odd slots in turn."""
+class SplitCollector(PartialCollector):
+    """Even and odd slots alternate."""
 
     _turn = 0
 
@@ -106,8 +106,8 @@ class HalvesCollector(PartsCollector):
             yield part
 
 
-class ReadyCollector(PartsCollector):
-    """Whoever is ready."""
+class FirstReadyCollector(PartialCollector):
+    """All slots that have answered."""
 
     def _ready_parts(self, answered: Flags) -> Iterator[Slots]:
         yield np.flatnonzero(answered)

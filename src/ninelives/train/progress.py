@@ -1,4 +1,4 @@
-"""Counts what a run has done and tells its callbacks: episodes, rollouts, updates. Changes nothing that is learned."""
+"""Counts what a run has done and reports it to the callbacks: episodes, rollouts, updates. Must never learn."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ import numpy as np
 
 from ninelives.train import records
 from ninelives.train.callbacks import Callbacks
-from ninelives.train.event_bridge import Inbox
+from ninelives.train.event_bridge import EventBridge
 from ninelives.train.rollout import Rollout
 
 
-class Teller:
-    """Counters of a run, across its resumptions, and the voice that tells of them.
+class RunProgress:
+    """Counters of a run, kept when it is resumed, and the reports that depend on them.
 
     Attributes:
         step: steps learned from.
-        episodes: that have ended.
+        episodes: number of episodes that have ended.
     """
 
-    def __init__(self, heard: Callbacks, inbox: Inbox, window: int) -> None:
-        self._heard, self._inbox = heard, inbox
+    def __init__(self, callbacks: Callbacks, bridge: EventBridge, window: int) -> None:
+        self._callbacks, self._bridge = callbacks, bridge
         self._returns: deque[float] = deque(maxlen=window)
         self.step = self.episodes = 0
-        self._begun_s = self._told_s = time.perf_counter()
+        self._started_s = self._reported_s = time.perf_counter()
 
     @property
     def mean_return(self) -> float | None:
-        """Over the last episodes."""
+        """Over the last ``log.window`` episodes; None before the first."""
         return float(np.mean(self._returns)) if self._returns else None
 
     @property
     def seconds(self) -> float:
-        """Since this process's part of the run began."""
-        return time.perf_counter() - self._begun_s
+        """Since this process started or resumed the run."""
+        return time.perf_counter() - self._started_s
 
-    def rollout(self, rollout: Rollout) -> None:
-        """A rollout and its episodes are complete."""
+    def report_rollout(self, rollout: Rollout) -> None:
+        """Count and report a complete rollout and its episodes."""
         size, now = rollout.steps * rollout.slots, time.perf_counter()
-        self._tell_episodes(rollout)
+        self._report_episodes(rollout)
         self.step += size
-        self._heard.on_rollout(
-            records.Rollout(
+        self._callbacks.on_rollout(
+            records.RolloutDone(
                 step=self.step,
                 seconds=rollout.seconds,
-                steps_per_s=size / max(now - self._told_s, 1e-9),
+                steps_per_s=size / max(now - self._reported_s, 1e-9),
                 version=rollout.version,
                 valid_share=float(rollout.valid.mean()),
                 learned_share=float(rollout.learned.mean()),
@@ -56,16 +56,16 @@ class Teller:
                 episodes=self.episodes,
             )
         )
-        self._told_s = now
-        self._inbox.look()
+        self._reported_s = now
+        self._bridge.deliver()
 
-    def _tell_episodes(self, rollout: Rollout) -> None:
+    def _report_episodes(self, rollout: Rollout) -> None:
         seconds = self.seconds
         for ended in rollout.episodes:
             self.episodes += 1
             self._returns.append(ended.total)
-            self._heard.on_episode(
-                records.Episode(
+            self._callbacks.on_episode(
+                records.EpisodeDone(
                     slot=ended.slot,
                     step=self.step + (ended.row + 1) * rollout.slots,
                     total=ended.total,
@@ -75,16 +75,16 @@ class Teller:
                 )
             )
 
-    def update(self, update: records.Update) -> None:
-        """The network has learned."""
-        self._heard.on_update(update)
-        self._inbox.look()
+    def report_update(self, update: records.UpdateDone) -> None:
+        """Report an update."""
+        self._callbacks.on_update(update)
+        self._bridge.deliver()
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that is counted."""
+        """All counters."""
         return {"step": self.step, "episodes": self.episodes, "returns": list(self._returns)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from saved counters."""
         self.step, self.episodes = int(state["step"]), int(state["episodes"])
         self._returns.extend(state["returns"])

@@ -1,4 +1,4 @@
-"""What a training run tells its callbacks: frozen records of plain numbers. The pool's own are ``ninelives.events``."""
+"""What a training run reports to its callbacks: frozen records. The pool's own events are ``ninelives.events``."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """Everything is built and the first observation is there.
+    """Everything is built and the first observations have arrived.
 
     Attributes:
         config: as resolved; ``n_envs`` is a number.
-        run_dir: where the run is kept, if it is.
-        pool: the live pool, for ``metrics()`` and the like; never step it.
-        step: steps done before: 0, or where a resumed run goes on.
-        workers: processes of the pool.
-        threads: of the learner's arithmetic.
-        device: where it is done.
-        parameters: how many numbers the network learns.
-        because: one sentence per choice that was made: workers, threads, overlap.
+        run_dir: directory of the run, if it has one.
+        pool: the live pool, for ``metrics()`` and the like; must not be stepped.
+        step: steps done before: 0, or where a resumed run continues.
+        workers: worker processes of the pool.
+        threads: torch threads of the learner.
+        device: of the learner.
+        parameters: number of weights of the network.
+        because: one sentence per value that the run chose by itself: environments, workers, threads, overlap.
     """
 
     config: TrainConfig
@@ -40,18 +40,18 @@ class Started:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rollout:
+class RolloutDone:
     """A rollout was collected.
 
     Attributes:
         step: steps done so far, this rollout included.
         seconds: how long collecting took.
-        steps_per_s: end to end since the rollout before: collecting, learning and everything else.
+        steps_per_s: end to end since the previous rollout: collecting, learning and everything else.
         version: of the weights that acted.
-        valid_share: of its rows, how many are true transitions; what is missing was lost to faults.
-        learned_share: of its rows, how many are learned from; reset rows of next-step autoreset are not.
+        valid_share: share of its rows that are true transitions; the others were lost to faults.
+        learned_share: share of its rows that are learned from; reset rows of next-step autoreset are not.
         mean_return: over the last episodes (``log.window``); None before the first has ended.
-        episodes: that have ended so far.
+        episodes: number of episodes that have ended so far.
     """
 
     step: int
@@ -65,7 +65,7 @@ class Rollout:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Update:
+class UpdateDone:
     """The network learned from a rollout.
 
     Attributes:
@@ -75,8 +75,8 @@ class Update:
         seconds: how long learning took.
         losses: ``policy_loss``, ``value_loss``, ``entropy``, ``approx_kl``, ``clip_fraction``, ``explained_variance``,
             ``grad_norm``, ``learning_rate``, ``epochs`` and others.
-        idle_collect: share of the time in which nothing was collected.
-        idle_learn: share of the time in which nothing was learned.
+        idle_collect: share of the cycle in which no rollout was being collected.
+        idle_learn: share of the cycle in which the learner was idle.
     """
 
     step: int
@@ -89,8 +89,17 @@ class Update:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Episode:
-    """An episode ended. ``seconds`` since the start of this process's run; ``took_s`` is the episode's own time."""
+class EpisodeDone:
+    """An episode ended.
+
+    Attributes:
+        slot: where it was played.
+        step: steps done so far.
+        total: the sum of its rewards.
+        length: number of steps.
+        seconds: since this process started the run.
+        took_s: duration of the episode.
+    """
 
     slot: int
     step: int
@@ -110,8 +119,8 @@ class CheckpointWritten:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chosen:
-    """A choice that had to be measured first, with the reason in words: ``overlap``."""
+class SettingChosen:
+    """A setting that was chosen after a measurement, with the reason in words: ``overlap``."""
 
     name: str
     value: str
@@ -124,15 +133,15 @@ class Result:
 
     Attributes:
         step: steps done.
-        episodes: that ended.
+        episodes: number of episodes that ended.
         mean_return: over the last episodes (``log.window``); None if none ended.
         version: of the weights.
-        seconds: of this process's part of the run.
-        steps_per_s: of this process's part of the run.
-        weights_sha256: of the weights; equal runs have equal ones.
-        stopped: whether a callback or Ctrl-C ended it before ``timesteps``.
-        run_dir: where it is kept.
-        policy: acts: ``policy.actions(obs)``.
+        seconds: since this process started or resumed the run.
+        steps_per_s: since this process started or resumed the run.
+        weights_sha256: of the weights; equal runs have equal hashes.
+        stopped: whether a callback, Ctrl-C or SIGTERM ended the run early.
+        run_dir: directory of the run, if it has one.
+        policy: an ``ActingPolicy``: ``policy.actions(obs)``.
         losses: of the last update.
     """
 

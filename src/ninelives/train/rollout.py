@@ -1,6 +1,6 @@
-"""Memory of one rollout: made once, written in place, (time, slots) everywhere. Must never step anything or learn.
+"""The arrays of one rollout: allocated once, written in place, shaped (time, slots). Must never step or learn.
 
-Every array is a torch tensor on the CPU and a numpy array at once. Observations have one row more than there are steps.
+Tensors are on the CPU and share their memory with NumPy. Observations have one row more than there are steps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ninelives.train.policy.nets import Policy
 
 @dataclass(frozen=True)
 class EndedEpisode:
-    """An episode that ended in this rollout, after ``row`` + 1 of its steps."""
+    """An episode that ended in row ``row`` of a rollout."""
 
     row: int
     slot: int
@@ -31,7 +31,7 @@ class EndedEpisode:
 
 
 @dataclass(frozen=True)
-class Final:
+class FinalObs:
     """The true last observation of an episode that was truncated and reset in the same step."""
 
     row: int
@@ -42,23 +42,25 @@ class Final:
 
 @dataclass(eq=False)
 class Rollout:
-    """What one policy saw and did for ``steps`` steps of ``slots`` slots.
+    """What one policy observed and did in ``steps`` steps of ``slots`` slots.
 
     Attributes:
         obs: one array per leaf of the observation.
-        actions: as the head gives them, before the environment's own bounds.
-        params: the head's numbers, of the policy that acted.
-        features: what the critic looks at, where it is not the observation itself.
-        masks: actions that were allowed, where the environment says so.
-        rewards, terminated, truncated, valid: as the pool gave them.
-        learned: rows to learn from: valid, and no reset row.
-        starts: the observation is the first of an episode: a memory forgets what was before.
-        states: of the memory, before the first row of every sequence.
-        values: of every observation; computed when the rollout is complete, as are the next two.
+        actions: as sampled, before they are clipped to the environment's bounds.
+        params: parameters of the action distributions of the policy that acted.
+        features: inputs of the critic, where they are not the observation itself.
+        masks: allowed actions, if the environment gives masks.
+        states: recurrent state before the first row of each sequence.
+        rewards, terminated, truncated, valid: as received from the pool.
+        learned: rows to learn from: valid, and not the reset row of next-step autoreset.
+        starts: the observation is the first of an episode, so a recurrent state is reset before it.
+        values: of each observation; computed when the rollout is complete, like the next two.
         final_values: of true last observations, where a row is truncated.
         log_probs: of the actions, by the policy that acted.
         versions: of the weights that acted.
-        episodes: that ended here.
+        sequence: rows of a sequence for a recurrent network.
+        seconds: how long collecting took.
+        episodes: the episodes that ended in this rollout.
         finals: true last observations that are not in ``obs``.
     """
 
@@ -83,14 +85,14 @@ class Rollout:
     sequence: int
     seconds: float = 0.0
     episodes: list[EndedEpisode] = field(default_factory=list)
-    finals: list[Final] = field(default_factory=list)
+    finals: list[FinalObs] = field(default_factory=list)
 
     @classmethod
     def allocate(
         cls, policy: Policy, space: spaces.Space[Any], steps: int, slots: int, *, masks: bool, bptt: int | None
     ) -> Rollout:
-        """Memory for a rollout of this policy."""
-        head, memory, shape = policy.head, policy.memory, (steps, slots)
+        """Arrays for a rollout of this policy."""
+        head, recurrent, shape = policy.head, policy.recurrent, (steps, slots)
         sequence = bptt or steps
         obs = tuple(
             torch.zeros(steps + 1, slots, *(leaf.shape or ()), dtype=stored_dtype(leaf))
@@ -104,7 +106,7 @@ class Rollout:
             params=torch.zeros(*shape, head.outputs),
             features=torch.zeros(steps, slots, policy.feature_size) if policy.keeps_features else None,
             masks=torch.ones(steps + 1, slots, head.mask_size, dtype=torch.bool) if masks else None,
-            states=torch.zeros(steps // sequence, slots, memory.state_size) if memory is not None else None,
+            states=torch.zeros(steps // sequence, slots, recurrent.state_size) if recurrent is not None else None,
             rewards=np.zeros(shape),
             terminated=np.zeros(shape, np.bool_),
             truncated=np.zeros(shape, np.bool_),
@@ -125,16 +127,16 @@ class Rollout:
 
     @property
     def version(self) -> int:
-        """Of the weights that acted."""
+        """Version of the weights that acted."""
         return int(self.versions[0, 0])
 
     def state_dict(self) -> dict[str, Any]:
-        """What a learner needs of a complete rollout."""
+        """A copy of everything the learner needs of a complete rollout."""
         episodes = [list(astuple(ended)) for ended in self.episodes]
         return {**{name: _plain(getattr(self, name)) for name in _SAVED}, "episodes": episodes, "seconds": self.seconds}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take the contents of a saved rollout of the same shape."""
+        """Copy the contents of a saved rollout of the same shape."""
         self.episodes[:] = [EndedEpisode(*ended) for ended in state["episodes"]]
         self.seconds = float(state["seconds"])
         for name in _SAVED:

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from ninelives.cli.target import as_code
 from ninelives.errors import ConfigError
 from ninelives.spec.env import EnvSpec
-
-AS_GOOD = 0.97
-"""Within this share of the best speed the measurement cannot tell; the smaller configuration is then the better one."""
+from ninelives.train.sizing import AS_GOOD
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _SIZE = re.compile(r"^(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kmgt]?)(?P<binary>i?)b?$", re.IGNORECASE)

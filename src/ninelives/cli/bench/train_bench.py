@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ninelives.cli.bench.bench_grid import AS_GOOD
 from ninelives.errors import ConfigError
 from ninelives.train import records
 from ninelives.train.callbacks import Callback, StopTraining
 from ninelives.train.config.classes import TrainConfig
 from ninelives.train.config.layers import Setting, from_file, resolve
+from ninelives.train.sizing import fewest_as_good
 
 WARM_UP = 2
 """Rollouts that do not count: torch warms up, overlapping is tried."""
@@ -72,10 +72,10 @@ class TrainSeries:
             self.measured.append(self._measure(n_envs, left / (len(set(numbers)) - done)))
 
     def _measure(self, n_envs: int, seconds: float) -> TrainMeasurement:
-        from ninelives.train.run import run
+        from ninelives.train.run import train
 
         watch = Stopwatch(seconds)
-        run(replace(self.config, n_envs=n_envs), [watch])
+        train(replace(self.config, n_envs=n_envs), [watch])
         return watch.measurement(n_envs)
 
 
@@ -84,25 +84,25 @@ class Stopwatch(Callback):
 
     def __init__(self, seconds: float) -> None:
         self._ends_s, self._workers, self._overlap = time.monotonic() + seconds, 0, ""
-        self._rollouts: list[records.Rollout] = []
-        self._updates: list[records.Update] = []
+        self._rollouts: list[records.RolloutDone] = []
+        self._updates: list[records.UpdateDone] = []
 
     def on_start(self, started: records.Started) -> None:
         """Who works."""
         self._workers, self._overlap = started.workers, started.config.overlap
 
-    def on_choice(self, chosen: records.Chosen) -> None:
+    def on_choice(self, chosen: records.SettingChosen) -> None:
         """From here on it runs as it will."""
         if chosen.name == "overlap":
             self._overlap = chosen.value
             self._rollouts.clear()
             self._updates.clear()
 
-    def on_rollout(self, rollout: records.Rollout) -> None:
+    def on_rollout(self, rollout: records.RolloutDone) -> None:
         """A speed."""
         self._rollouts.append(rollout)
 
-    def on_update(self, update: records.Update) -> None:
+    def on_update(self, update: records.UpdateDone) -> None:
         """Idle shares; and is it time?"""
         self._updates.append(update)
         if len(self._rollouts) > WARM_UP and time.monotonic() >= self._ends_s:
@@ -122,9 +122,9 @@ class Stopwatch(Callback):
 
 
 def best_of(measured: Sequence[TrainMeasurement]) -> TrainMeasurement:
-    """The fastest, or the smallest of those that are as good: fewer environments learn more often."""
-    fastest = max(m.steps_per_s for m in measured)
-    return min((m for m in measured if m.steps_per_s >= AS_GOOD * fastest), key=lambda m: m.n_envs)
+    """The measurement with the fewest environments among those that are about as fast as the fastest."""
+    best = fewest_as_good({m.n_envs: m.steps_per_s for m in measured})
+    return next(m for m in measured if m.n_envs == best)
 
 
 def report(series: TrainSeries) -> int:

@@ -81,11 +81,11 @@ class Teller(Callback):
         """The clock runs from here."""
         self._pool, self._began = started.pool, self._clock()
 
-    def on_episode(self, episode: records.Episode) -> None:
+    def on_episode(self, episode: records.EpisodeDone) -> None:
         """A dot of the curve."""
         self.tale.episodes.append((episode.step, episode.total))
 
-    def on_rollout(self, rollout: records.Rollout) -> None:
+    def on_rollout(self, rollout: records.RolloutDone) -> None:
         """A point of the curve."""
         self.tale.step = rollout.step
         self.tale.rows_lost = max(self.tale.rows_lost, 1 - rollout.valid_share)
@@ -96,7 +96,7 @@ class Teller(Callback):
         """The killed slots come back."""
         self.tale.hear(event)
 
-    def on_update(self, update: records.Update) -> None:
+    def on_update(self, update: records.UpdateDone) -> None:
         """Is it time?"""
         passed = self._clock() - self._began
         if self.tale.killed_pid is None and passed >= KILL_AT * self._seconds:

@@ -42,19 +42,19 @@ class Display(Callback):
         """Faults, restarts, states of slots."""
         self._view.emit(event)
 
-    def on_choice(self, chosen: records.Chosen) -> None:
+    def on_choice(self, chosen: records.SettingChosen) -> None:
         """Something was measured and chosen."""
         self._view.say(chosen.because)
 
-    def on_episode(self, episode: records.Episode) -> None:
+    def on_episode(self, episode: records.EpisodeDone) -> None:
         """Count it."""
         self._view.episode(episode.total)
 
-    def on_rollout(self, rollout: records.Rollout) -> None:
+    def on_rollout(self, rollout: records.RolloutDone) -> None:
         """Progress."""
         self._view.rollout(rollout.step, rollout.mean_return, rollout.valid_share)
 
-    def on_update(self, update: records.Update) -> None:
+    def on_update(self, update: records.UpdateDone) -> None:
         """Losses and idle shares."""
         idle = {"collector": update.idle_collect, "learner": update.idle_learn}
         self._view.update(update.version, update.losses, idle)

@@ -22,7 +22,7 @@ from ninelives.train import records
 from ninelives.train.callbacks import Callback
 from ninelives.train.config.classes import TrainConfig
 from ninelives.train.config.layers import as_tree
-from ninelives.train.saving.log_offsets import Marks
+from ninelives.train.saving.log_offsets import LogOffsets
 from ninelives.view import tensorboard, wandb
 from ninelives.view.monitor import SUFFIX, MonitorFiles
 from ninelives.view.table import ProgressTable
@@ -52,7 +52,7 @@ class Reports(Callback):
         self._sinks: list[ScalarSink] = []
         self._monitor: MonitorFiles | None = None
         self._table: ProgressTable | None = None
-        self._marks: Marks | None = None
+        self._marks: LogOffsets | None = None
         self._numbers = Numbers(window=100)
         self._run_dir: Path | None = None
 
@@ -61,7 +61,7 @@ class Reports(Callback):
         config, self._numbers = started.config, Numbers(started.config.log.window)
         if started.run_dir is None:
             return
-        self._run_dir, self._marks = started.run_dir, Marks(started.run_dir)
+        self._run_dir, self._marks = started.run_dir, LogOffsets(started.run_dir)
         if config.resume or config.resume_previous:
             self._marks.cut(started.step, self._logs())
         else:
@@ -72,7 +72,7 @@ class Reports(Callback):
             self._monitor = MonitorFiles(started.run_dir / "monitor", label, int(config.n_envs), time.time())
         self._sinks = list(scalar_sinks(config, started.run_dir, started.step))
 
-    def on_episode(self, episode: records.Episode) -> None:
+    def on_episode(self, episode: records.EpisodeDone) -> None:
         """Note it."""
         self._numbers.episode(episode)
         if self._monitor is not None:
@@ -82,11 +82,11 @@ class Reports(Callback):
         """Count it."""
         self._numbers.event(event)
 
-    def on_rollout(self, rollout: records.Rollout) -> None:
+    def on_rollout(self, rollout: records.RolloutDone) -> None:
         """Note its numbers; they are told with the update that follows."""
         self._numbers.rollout = rollout
 
-    def on_update(self, update: records.Update) -> None:
+    def on_update(self, update: records.UpdateDone) -> None:
         """Tell all numbers of the moment."""
         scalars = self._numbers.scalars(update)
         for sink in self._sinks:
@@ -153,16 +153,16 @@ class Numbers:
     """The latest numbers of a run, under the names that people's dashboards know (CleanRL's and SB3's)."""
 
     def __init__(self, window: int) -> None:
-        self.rollout: records.Rollout | None = None
+        self.rollout: records.RolloutDone | None = None
         self._began_s = time.monotonic()
         self._lengths: deque[int] = deque(maxlen=window)
         self._by_slot: dict[int, deque[float]] = {}
         self._fresh: set[int] = set()
-        self._last: records.Episode | None = None
+        self._last: records.EpisodeDone | None = None
         self._window = window
         self._faults = dict.fromkeys(("seen", "restarts", "healed", "cut", "quarantined"), 0)
 
-    def episode(self, episode: records.Episode) -> None:
+    def episode(self, episode: records.EpisodeDone) -> None:
         """Take one."""
         self._lengths.append(episode.length)
         self._by_slot.setdefault(episode.slot, deque(maxlen=self._window)).append(episode.total)
@@ -182,7 +182,7 @@ class Numbers:
             name, count = kinds[type(event)]
             self._faults[name] += count
 
-    def scalars(self, update: records.Update) -> dict[str, float]:
+    def scalars(self, update: records.UpdateDone) -> dict[str, float]:
         """Everything there is to say after an update. A slot's mean is said when it has changed."""
         values = {f"losses/{name}": value for name, value in update.losses.items() if name != "learning_rate"}
         values |= {f"faults/{name}": count for name, count in self._faults.items()}
@@ -198,7 +198,7 @@ class Numbers:
             values["faults/valid_share"] = self.rollout.valid_share
         return values
 
-    def row(self, update: records.Update) -> dict[str, float | None]:
+    def row(self, update: records.UpdateDone) -> dict[str, float | None]:
         """The same in short, for the table."""
         rollout = self.rollout
         return {
@@ -220,7 +220,7 @@ class Numbers:
         """The trainer's own: it also knows the episodes before a resume."""
         return None if self.rollout is None else self.rollout.mean_return
 
-    def _charts(self, update: records.Update) -> dict[str, float]:
+    def _charts(self, update: records.UpdateDone) -> dict[str, float]:
         """CleanRL's names."""
         values: dict[str, float] = {}
         if "learning_rate" in update.losses:
@@ -232,7 +232,7 @@ class Numbers:
             values["charts/episodic_length"] = self._last.length
         return values
 
-    def _times(self, update: records.Update) -> dict[str, float]:
+    def _times(self, update: records.UpdateDone) -> dict[str, float]:
         values = {
             "time/learn_s": update.seconds,
             "time/idle_collect": update.idle_collect,

@@ -1,1 +1,1 @@
-"""A run's settings: the classes that hold them, where values come from, and what is refused."""
+"""A run's settings: their classes, the layers that values come from, and their checks."""

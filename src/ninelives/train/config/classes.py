@@ -1,7 +1,7 @@
-"""Every setting of a training run, with its default, the reason for it, and what is refused before a process starts.
+"""Every setting of a training run: its default, its meaning, and which values are refused before a process starts.
 
-One frozen dataclass per section; a YAML file and the flags have the same shape. Must never import torch: the command
-line reads these classes to print its help.
+One frozen dataclass per section; a YAML file and the flags have the same structure. The text below each field is its
+``--help``. Must never import torch: the command line reads these classes to print its help.
 """
 
 from __future__ import annotations
@@ -21,58 +21,58 @@ from ninelives.train.config.validate import above, at_least, between, one_of, wh
 
 @dataclass(frozen=True, kw_only=True)
 class PpoConfig:
-    """PPO: how much is collected, and how it is learned from."""
+    """PPO: rollouts and updates."""
 
     learning_rate: float = 2.5e-4
-    """Of Adam, at the start."""
+    """Initial learning rate of Adam."""
 
     schedule: Literal["linear", "constant"] = "linear"
-    """Of the learning rate: down to zero over the run, or as it is."""
+    """Learning rate over the run: linear decay to zero, or constant."""
 
     n_steps: int = 128
-    """Steps of every slot in one rollout."""
+    """Steps of each environment in one rollout."""
 
     epochs: int = 4
-    """How often each rollout is gone through."""
+    """Passes over each rollout."""
 
     minibatches: int = 4
-    """Parts of a rollout; one gradient step each. With a recurrent network a part is a set of whole sequences."""
+    """Minibatches per pass, with one gradient step each. A recurrent network's minibatches are whole sequences."""
 
     gamma: float = 0.99
-    """Discount."""
+    """Discount factor."""
 
     gae_lambda: float = 0.95
-    """Of generalised advantage estimation."""
+    """Lambda of generalised advantage estimation (GAE)."""
 
     clip: float = 0.2
-    """How far the probability ratio may move before its gradient is cut."""
+    """Clip range of the probability ratio."""
 
     clip_value: float | None = None
-    """How far the value may move from the old one before its gradient is cut; None: as far as it wants."""
+    """Clip range of the change of the value; None: not clipped."""
 
     normalise_advantage: bool = True
-    """Advantages of each minibatch get mean 0 and deviation 1."""
+    """Normalise the advantages of each minibatch to mean 0 and standard deviation 1."""
 
     entropy: float = 0.01
     """Weight of the entropy bonus."""
 
     value: float = 0.5
-    """Weight of the value loss, which is half the mean square; SB3 has no half: its ``vf_coef`` 0.5 is 1.0 here."""
+    """Weight of the value loss, which is half the mean squared error. SB3 has no half: its vf_coef=0.5 is 1.0 here."""
 
     max_grad_norm: float = 0.5
-    """Longer gradients are shortened to this; 0: never."""
+    """Largest norm of the gradient; longer ones are scaled down. 0: no limit."""
 
     target_kl: float | None = None
-    """An epoch whose mean KL divergence exceeds this is the update's last."""
+    """End an update after an epoch whose mean KL divergence exceeds this; None: never."""
 
     adam_eps: float = 1e-5
     """Epsilon of Adam."""
 
     vtrace: bool = False
-    """Correct advantages and value targets for the age of the acting policy; for ``overlap``."""
+    """V-trace: correct advantages and value targets for a policy that acted with older weights, as overlap causes."""
 
     clip_actions: bool = True
-    """Actions of a bounded Box are cut to its bounds on their way to the environment; what is learned is not cut."""
+    """Clip the actions of a bounded Box to its bounds for the environment; the learner uses the unclipped ones."""
 
     def __post_init__(self) -> None:
         above("learning_rate", self.learning_rate, 0)
@@ -92,34 +92,34 @@ class PpoConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class NetConfig:
-    """The network."""
+    """The policy network."""
 
     image: Literal["auto", "nature", "impala", "small", "flat"] = "auto"
-    """Encoder of image observations; auto: ``nature`` from 36 pixels a side on, else ``small`` (3 x 3 kernels)."""
+    """Encoder of image observations; auto: nature from 36 x 36 pixels, otherwise small (3 x 3 kernels)."""
 
     image_features: int = 512
-    """Outputs of an image encoder."""
+    """Features that an image encoder outputs."""
 
     hidden: tuple[int, ...] | None = None
-    """Hidden layers of actor and critic, each its own; None: 64, 64 without an image, none behind an image encoder."""
+    """Hidden layers of actor and critic, each with its own; None: 64 64 for vectors, none after an image encoder."""
 
     activation: Literal["tanh", "relu"] = "tanh"
-    """Of the hidden layers."""
+    """Activation function of the hidden layers."""
 
     recurrent: Literal["none", "gru", "lstm"] = "none"
-    """Memory between encoder and heads."""
+    """Recurrent layer between encoder and heads."""
 
     recurrent_size: int = 128
-    """Units of the memory."""
+    """Units of the recurrent layer."""
 
     bptt: int | None = None
-    """Rows through which gradients flow back in time, a divisor of ``ppo.n_steps``; None: the whole rollout."""
+    """Steps of backpropagation through time, a divisor of ppo.n_steps; None: the whole rollout."""
 
     log_std: float = 0.0
-    """Logarithm of the deviation of Box actions at the start."""
+    """Initial logarithm of the standard deviation of Box actions."""
 
     compile: bool = False
-    """Compile the loss with torch.compile: pays after minutes, and needs a C++ compiler."""
+    """Compile the loss with torch.compile; pays off after minutes, and needs a C++ compiler."""
 
     def __post_init__(self) -> None:
         one_of("image", self.image, ("auto", "nature", "impala", "small", "flat"))
@@ -135,19 +135,19 @@ class NetConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class NormaliseConfig:
-    """Transforms of what the network and the learner see. Their statistics are part of every checkpoint."""
+    """Normalisation of observations and rewards. The statistics are part of every checkpoint."""
 
     obs: bool = False
-    """Numbers of the observation (not images) get mean 0 and deviation 1 over the run."""
+    """Normalise observations other than images to mean 0 and standard deviation 1, with running statistics."""
 
     reward: bool = False
-    """Rewards are divided by the deviation of the discounted return over the run."""
+    """Divide rewards by the running standard deviation of the discounted return."""
 
     clip_obs: float | None = 10.0
-    """Normalised observations are cut to this; None: not."""
+    """Clip normalised observations to this absolute value; None: not clipped."""
 
     clip_reward: float | None = None
-    """Rewards, normalised or not, are cut to this; None: not. 1.0 is what Atari papers do."""
+    """Clip rewards, normalised or not, to this absolute value; None: not clipped. Atari papers use 1.0."""
 
     def __post_init__(self) -> None:
         for name in ("clip_obs", "clip_reward"):
@@ -157,58 +157,58 @@ class NormaliseConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class PoolConfig:
-    """The pool below; more in ``ninelives.PoolOptions``."""
+    """The pool of environments; see ninelives.PoolOptions."""
 
     workers: int | None = None
-    """Worker processes; None: one environment is measured and the number chosen."""
+    """Worker processes; None: chosen after measuring one environment."""
 
     autoreset: Literal["next_step", "same_step"] = "next_step"
-    """``next_step`` spends a row per episode and needs no letter, ``same_step`` spends none; both are learned right."""
+    """When an ended episode is reset: next_step uses one more row per episode, same_step none. Both learn correctly."""
 
     ready: int | None = None
-    """First-ready collection: act as soon as so many slots have answered; None: wait for all. Not bit-reproducible."""
+    """Act as soon as this many environments have answered; None: wait for all. Runs are then not reproducible."""
 
     split: Literal[1, 2] = 1
-    """2: half of the slots step while the other half is thought about."""
+    """2: one half of the environments steps while the policy acts for the other half."""
 
     on_fault: Literal["heal", "cut", "raise"] = "heal"
-    """A broken slot is brought back bit for bit, or its episode is cut and masked, or the run ends."""
+    """After a fault: restore the environment bit for bit, or cut and mask its episode, or end the run."""
 
     start_method: Literal["forkserver", "fork", "spawn"] = "forkserver"
     """How workers are started."""
 
     spares: int = 0
-    """Built environments that wait to take a dead worker's place."""
+    """Spare workers, built in advance to replace dead ones."""
 
     snapshot_every: int | None = 20
-    """Least steps between two snapshots of environments that offer them."""
+    """Least number of steps between two snapshots of an environment that supports them."""
 
     check: Literal["shape", "nan", "bounds"] = "nan"
-    """What every observation is checked for."""
+    """Checks of each observation; each includes the ones before it."""
 
     construct_timeout_s: float = 60.0
-    """How long building an environment may take."""
+    """Longest time to construct an environment."""
 
     reset_timeout_s: float = 60.0
-    """How long a reset may take."""
+    """Longest time of a reset."""
 
     step_timeout_s: float = 30.0
-    """How long a step may take before its worker counts as hung."""
+    """Longest time of a step, after which its worker counts as hung."""
 
     max_restarts_per_slot: int = 10
-    """Faults of one slot within the window before it is quarantined."""
+    """Faults of one environment within the window before it is quarantined."""
 
     max_restarts: int = 100
-    """Faults of all slots within the window before the run ends."""
+    """Faults of all environments within the window before the run ends."""
 
     restart_window_s: float = 300.0
-    """Length of that window."""
+    """Length of the window in which faults are counted."""
 
     max_steps: int | None = None
-    """A worker is replaced after so many steps: for environments that leak."""
+    """Replace a worker after this many steps, for environments that leak memory."""
 
     max_rss_bytes: int | None = None
-    """A worker of that size is replaced."""
+    """Replace a worker whose memory exceeds this."""
 
     def __post_init__(self) -> None:
         one_of("autoreset", self.autoreset, ("next_step", "same_step"))
@@ -218,12 +218,12 @@ class PoolConfig:
                 whole(name, getattr(self, name), 1)
         if self.ready is not None and self.split != 1:
             raise ConfigError(
-                "ready and split=2 exclude each other: batches are either the first ready or fixed halves"
+                "ready and split=2 exclude each other: a batch is either the first ready environments, or a half"
             )
         PoolOptions.of(self.settings())
 
     def settings(self) -> dict[str, Any]:
-        """As keywords of ``ninelives.Pool``."""
+        """These settings as keyword arguments of ``ninelives.Pool``."""
         own = ("workers", "ready", "split", "autoreset")
         plain = {name: value for name, value in vars(self).items() if name not in own}
         return {**plain, "autoreset": Autoreset.parse(self.autoreset)}
@@ -231,19 +231,19 @@ class PoolConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LogConfig:
-    """What is written about a run, beside checkpoints. All of it goes into the run directory."""
+    """Logs of a run, written to its directory."""
 
     tensorboard: bool = True
-    """TensorBoard scalars, where tensorboard is installed."""
+    """TensorBoard scalars, if tensorboard is installed."""
 
     monitor: bool = True
-    """A CSV file per slot with every episode, as Stable-Baselines3 writes it."""
+    """One CSV file per environment with its episodes, in the format of Stable-Baselines3's Monitor."""
 
     wandb: str | None = None
-    """Project of Weights & Biases; needs wandb."""
+    """Project to log to in Weights & Biases; needs wandb."""
 
     window: int = 100
-    """Episodes over which mean returns are taken."""
+    """Number of last episodes that the mean return covers."""
 
     def __post_init__(self) -> None:
         whole("window", self.window, 1)
@@ -260,58 +260,58 @@ class TrainConfig:
     """Keyword arguments of the environment."""
 
     timesteps: int = 1_000_000
-    """Steps of all slots together; the run ends with the rollout that reaches them."""
+    """Steps of all environments together; the run ends with the rollout that reaches this number."""
 
     n_envs: int | Literal["auto"] = 8
-    """Slots; auto: chosen from cores, memory and the measured step."""
+    """Environments; auto: chosen from cores, memory and the measured cost of a step."""
 
     frame_skip: int | None = None
-    """Handed to the environment as ``frame_skip``."""
+    """Passed to the environment as frame_skip."""
 
     state: Path | None = None
-    """A start state (an emulator's save state), handed to the environment as ``state``."""
+    """Start state, such as an emulator's save state; passed to the environment as state."""
 
     rom: Path | None = None
-    """Your own ROM of a game that needs one, handed to the environment as ``rom``."""
+    """Your own ROM, for games that need one; passed to the environment as rom."""
 
     model: Path | None = None
-    """A checkpoint whose weights and normalisers the run begins with; everything else begins anew."""
+    """Checkpoint whose weights and normalisers a new run starts with."""
 
     seed: int = 0
-    """Of everything: weights, actions, shuffling, and every episode of every slot."""
+    """Seed of everything: weights, actions, shuffling, and each episode of each environment."""
 
     device: str = "auto"
-    """``cpu``, ``cuda``, or another device of torch; auto: CUDA where there is one."""
+    """cpu, cuda, or another torch device; auto: CUDA if available."""
 
     threads: int | Literal["auto"] = "auto"
-    """Threads of the learner's arithmetic; auto: one for small networks, all cores otherwise, none taken twice."""
+    """Torch threads of the learner; auto: one for small networks, otherwise all cores, less one with overlap=on."""
 
     overlap: Literal["auto", "on", "off"] = "auto"
-    """Collect the next rollout while this one is learned from; auto: measured at the start and said."""
+    """Collect the next rollout while learning from the current one; auto: decided by a measurement at the start."""
 
     run_dir: Path | None = None
-    """Where everything about the run is kept; None keeps nothing."""
+    """Directory of the run: checkpoints, logs, settings. In Python, None saves nothing."""
 
     resume: bool = False
-    """Go on from the newest checkpoint of ``run_dir``."""
+    """Continue from the newest checkpoint in run_dir."""
 
     resume_previous: bool = False
-    """The same, from the newest checkpoint that is whole, where later ones are damaged."""
+    """Continue from the newest intact checkpoint, if later ones are damaged."""
 
     force: bool = False
-    """Allow a ``run_dir`` that holds a run; what is there is replaced."""
+    """Delete and replace the run that run_dir holds."""
 
     checkpoint_every: int = 10_000
-    """Steps between checkpoints; written at the first update after."""
+    """Steps between checkpoints, each written after the next update."""
 
     keep_last: int = 3
-    """Newest checkpoints that stay."""
+    """Number of newest checkpoints to keep."""
 
     keep_best: bool = True
-    """The checkpoint with the best mean return stays too."""
+    """Keep the checkpoint with the best mean return too."""
 
     visualize: bool = False
-    """Show all slots while they play."""
+    """Show all environments in the terminal while they are trained."""
 
     ppo: PpoConfig = field(default_factory=PpoConfig)
     net: NetConfig = field(default_factory=NetConfig)
@@ -334,12 +334,12 @@ class TrainConfig:
 
     def _check_together(self) -> None:
         if (self.resume or self.resume_previous) and self.force:
-            raise ConfigError("resume and force exclude each other: go on with what is there, or replace it")
+            raise ConfigError("resume and force exclude each other: resume continues the run, force replaces it")
         if (self.resume or self.resume_previous) and self.run_dir is None:
-            raise ConfigError("resume needs run_dir: which run shall go on?")
+            raise ConfigError("resume needs run_dir, the directory of the run to continue")
         if (self.resume or self.resume_previous) and self.model is not None:
             raise ConfigError(
-                "resume and model exclude each other: the weights come from the checkpoint that is resumed"
+                "resume and model exclude each other: a resumed run takes its weights from its own checkpoint"
             )
         bptt, n_steps = self.net.bptt, self.ppo.n_steps
         if bptt is not None and n_steps % bptt:
@@ -368,12 +368,12 @@ class TrainConfig:
     def env_spec(self) -> EnvSpec:
         """The environment with all its keyword arguments."""
         named = EnvSpec.of(self.env)
-        asked: dict[str, Any] = {
+        passed: dict[str, Any] = {
             "frame_skip": self.frame_skip,
             "state": None if self.state is None else str(self.state),
             "rom": None if self.rom is None else str(self.rom),
         }
-        given = {key: value for key, value in asked.items() if value is not None}
+        given = {key: value for key, value in passed.items() if value is not None}
         if self.visualize and "render_mode" not in self.env_kwargs and re.search(r"-v\d+$", str(named.env)):
             given["render_mode"] = "rgb_array"
         twice = sorted(given.keys() & self.env_kwargs.keys())

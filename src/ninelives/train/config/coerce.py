@@ -1,4 +1,4 @@
-"""Whether a plain value (from YAML, from a flag) fits a type, and what it becomes. Pure; knows no configuration."""
+"""Converts a plain value (from YAML or a flag) to the type of a setting. Pure; must never know a setting."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 
-class MisfitError(ValueError):
-    """The value does not fit; the message says what would."""
+class CoercionError(ValueError):
+    """The value cannot be converted; the message says what is allowed."""
 
 
-def fit(value: Any, kind: Any) -> Any:
-    """The value as the type wants it: ``1e6`` as an int, ``"3e-4"`` as a float, a list as a tuple.
+def coerce(value: Any, kind: Any) -> Any:
+    """The value as this type: ``1e6`` as an int, ``"3e-4"`` as a float, a list as a tuple.
 
     Raises:
-        MisfitError: it cannot be meant.
+        CoercionError: the value cannot be of this type.
     """
     origin = get_origin(kind)
     if kind is Any:
         return value
     if origin is typing.Annotated:
-        return fit(value, get_args(kind)[0])
+        return coerce(value, get_args(kind)[0])
     if origin is Literal:
         return _of_literal(value, kind)
     if origin in (Union, types.UnionType):
@@ -35,23 +35,23 @@ def fit(value: Any, kind: Any) -> Any:
     return _of_plain(value, kind)
 
 
-def words(kind: Any) -> str:
-    """What is allowed, for a message: ``a whole number or 'auto'``."""
+def describe(kind: Any) -> str:
+    """The allowed values, for a message: ``a whole number or 'auto'``."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is typing.Annotated:
-        return words(inner[0])
+        return describe(inner[0])
     if origin is Literal:
         return _listed([repr(choice) for choice in inner])
     if origin in (Union, types.UnionType):
-        return _listed([words(part) for part in inner])
+        return _listed([describe(part) for part in inner])
     if origin is tuple or (isinstance(origin, type) and issubclass(origin, Sequence)):
-        return f"a list of {words(inner[0])} each" if inner else "a list"
+        return f"a list of {describe(inner[0])} each" if inner else "a list"
     if isinstance(origin or kind, type) and issubclass(origin or kind, Mapping):
         return "names with values, like {level: 3}"
-    return _WORDS.get(kind, getattr(kind, "__name__", str(kind)))
+    return _DESCRIPTIONS.get(kind, getattr(kind, "__name__", str(kind)))
 
 
-_WORDS = {
+_DESCRIPTIONS = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
@@ -77,53 +77,53 @@ def _of_plain(value: Any, kind: Any) -> Any:
     if kind is Path and isinstance(value, str):
         return Path(value)
     if kind is type(None) or kind is None:
-        return _or_misfit(value, value is None, "null")
+        return _checked(value, value is None, "null")
     exact = isinstance(value, get_origin(kind) or kind) and (kind is bool or not isinstance(value, bool))
-    return _or_misfit(value, exact, words(kind))
+    return _checked(value, exact, describe(kind))
 
 
 def _of_literal(value: Any, kind: Any) -> Any:
     choices = get_args(kind)
     found = any(value == choice and type(value) is type(choice) for choice in choices)
-    return _or_misfit(value, found, words(kind))
+    return _checked(value, found, describe(kind))
 
 
 def _of_union(value: Any, kind: Any) -> Any:
-    """An exact match first: ``1`` for ``float | int`` stays whole, ``"8"`` for ``str | int`` stays text."""
+    """An exact match first: ``1`` for ``float | int`` stays an int, ``"8"`` for ``str | int`` stays text."""
     parts = get_args(kind)
     for part in parts:
         if isinstance(part, type) and type(value) is part:
-            return fit(value, part)
+            return coerce(value, part)
     for part in parts:
         try:
-            return fit(value, part)
-        except MisfitError:
+            return coerce(value, part)
+        except CoercionError:
             continue
-    raise MisfitError(words(kind))
+    raise CoercionError(describe(kind))
 
 
 def _of_sequence(value: Any, kind: Any) -> tuple[Any, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise MisfitError(words(kind))
+        raise CoercionError(describe(kind))
     inner = get_args(kind)
-    return tuple(fit(item, inner[0] if inner else Any) for item in value)
+    return tuple(coerce(item, inner[0] if inner else Any) for item in value)
 
 
 def _of_mapping(value: Any, kind: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise MisfitError(words(kind))
+        raise CoercionError(describe(kind))
     inner = get_args(kind)[1] if get_args(kind) else Any
-    return {key: fit(item, inner) for key, item in value.items()}
+    return {key: coerce(item, inner) for key, item in value.items()}
 
 
 def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise MisfitError("a number") from None
+        raise CoercionError("a number") from None
 
 
-def _or_misfit(value: Any, fits: bool, allowed: str) -> Any:
+def _checked(value: Any, fits: bool, allowed: str) -> Any:
     if not fits:
-        raise MisfitError(allowed)
+        raise CoercionError(allowed)
     return value

@@ -1,12 +1,12 @@
-"""A configuration from four places: flags over ``--set`` over a YAML file over the defaults.
+"""A configuration from four layers: flags override ``--set``, which overrides a YAML file, then the defaults.
 
 ::
 
     defaults of the class  <  run.yaml  <  --set ppo.gamma=0.9  <  --ppo.gamma 0.95      ->  one frozen dataclass
                               run.yaml:7    --set ppo.gamma        --ppo.gamma               or one ConfigError
 
-Generic over frozen dataclasses; a field that is a dataclass is a section. Every value remembers where it came from, so
-whatever is refused, here or by the class itself, is refused by file and line. Must never know what a setting means.
+Generic over frozen dataclasses; a field that is a dataclass is a section. Each value keeps its origin, so that every
+refusal, here or by the class itself, names file and line. Must never know what a setting means.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import Any, TypeVar
 
 from ninelives.errors import ConfigError
 from ninelives.train.config import yaml_text
-from ninelives.train.config.coerce import MisfitError, fit, words
+from ninelives.train.config.coerce import CoercionError, coerce, describe
 
 Config = TypeVar("Config")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One value, by its dotted name, and where it was said."""
+    """One value with its dotted name and its origin, such as ``run.yaml:7`` or ``--n-envs``."""
 
     name: str
     value: Any
@@ -40,7 +40,7 @@ def resolve(cls: type[Config], *layers: Iterable[Setting]) -> Config:
     """The configuration; a later layer wins over an earlier one.
 
     Raises:
-        ConfigError: an unknown name, a wrong type, or what the class itself refuses; with the place where it was said.
+        ConfigError: an unknown name, a wrong type, or a value that the class refuses; names its origin.
     """
     chosen = {setting.name: setting for layer in layers for setting in layer}
     for setting in chosen.values():
@@ -54,10 +54,10 @@ def load(cls: type[Config], path: Path) -> Config:
 
 
 def from_file(cls: type, path: Path) -> list[Setting]:
-    """Every value of a YAML file of the same shape as the class.
+    """All values of a YAML file with the structure of the class.
 
     Raises:
-        ConfigError: no file, not YAML, not of that shape, or a name twice.
+        ConfigError: the file is missing, not YAML, of another structure, or has a name twice.
     """
     node = yaml_text.compose(path)
     if node is None:
@@ -78,12 +78,12 @@ def from_pairs(pairs: Sequence[str]) -> list[Setting]:
 
 
 def from_flags(cls: type, given: Mapping[str, Any]) -> list[Setting]:
-    """What was said on the command line: nested as the class is, and nothing in it that was not said."""
+    """The flags of the command line, nested like the class; flags that were not given are absent."""
     return [Setting(name, value, f"--{name.replace('_', '-')}") for name, value in _flat(cls, given, "")]
 
 
 def from_tree(cls: type, tree: Mapping[str, Any], where: str) -> list[Setting]:
-    """What ``as_tree`` gave, for example out of a checkpoint; ``where`` names the place in refusals."""
+    """The result of ``as_tree``, for example from a checkpoint; ``where`` is the origin in messages."""
     return [Setting(name, value, where) for name, value in _flat(cls, tree, "")]
 
 
@@ -108,12 +108,12 @@ def as_tree(config: Any) -> Any:
 
 
 def dump(config: Any) -> str:
-    """YAML that ``load`` reads back to the same configuration."""
+    """The configuration as YAML, which ``load`` reads back."""
     return yaml_text.dump(as_tree(config))
 
 
 def names_of(cls: type, section: str = "") -> Iterator[str]:
-    """Every dotted name of a class, sections first opened then left."""
+    """Every dotted name of a class, in its order."""
     for name, kind in _kinds(cls).items():
         if dataclasses.is_dataclass(kind):
             yield from names_of(typing.cast(type, kind), f"{section}{name}.")
@@ -129,7 +129,7 @@ def _kinds(cls: type) -> dict[str, Any]:
 def _walk(cls: type, node: Any, section: str, path: Path) -> Iterator[Setting]:
     at = f"{path}:{node.start_mark.line + 1}"
     if not yaml_text.is_mapping(node):
-        what = f"{section.rstrip('.')} is a section" if section else "a configuration is a list of names"
+        what = f"{section.rstrip('.')} is a section" if section else "a configuration consists of names"
         raise ConfigError(f"{at}: {what}: write `name: value` lines{' below it' if section else ''}")
     kinds = _kinds(cls)
     seen: dict[str, str] = {}
@@ -137,7 +137,7 @@ def _walk(cls: type, node: Any, section: str, path: Path) -> Iterator[Setting]:
         key, where = str(key_node.value), f"{path}:{key_node.start_mark.line + 1}"
         name = f"{section}{key}"
         if key in seen:
-            raise ConfigError(f"{where}: {name} is said twice; the first time at {seen[key]}")
+            raise ConfigError(f"{where}: {name} is given twice, first at {seen[key]}")
         seen[key] = where
         if dataclasses.is_dataclass(kinds.get(key)):
             yield from _walk(typing.cast(type, kinds[key]), value_node, f"{name}.", path)
@@ -151,12 +151,12 @@ def _known(cls: type, setting: Setting) -> None:
         return
     sections = {name.rpartition(".")[0] for name in every}
     if setting.name in sections:
-        raise ConfigError(f"{setting.where}: {setting.name} is a section; say one of its names, like {setting.name}.x")
+        raise ConfigError(f"{setting.where}: {setting.name} is a section; set one of its names, like {setting.name}.x")
     raise ConfigError(f"{setting.where}: {setting.name} is not a setting; {_nearest(setting.name, every)}")
 
 
 def _nearest(name: str, every: Sequence[str]) -> str:
-    """The likely meaning: the right name in the wrong section, or a slip of the finger."""
+    """A suggestion: the right name in the wrong section, or a similar spelling."""
     section, _, last = name.rpartition(".")
     elsewhere = [known for known in every if known.rpartition(".")[2] == last]
     near = elsewhere or difflib.get_close_matches(name, every, 1, 0.6)
@@ -174,7 +174,7 @@ def _build(cls: type[Config], section: str, chosen: Mapping[str, Setting]) -> Co
         if dataclasses.is_dataclass(kind):
             values[key] = _build(typing.cast("type[Any]", kind), f"{name}.", chosen)
         elif name in chosen:
-            values[key] = _fitted(chosen[name], kind)
+            values[key] = _coerced(chosen[name], kind)
     _complete(cls, section, values)
     try:
         return cls(**values)
@@ -182,11 +182,11 @@ def _build(cls: type[Config], section: str, chosen: Mapping[str, Setting]) -> Co
         raise ConfigError(_placed(str(error), section, chosen)) from error
 
 
-def _fitted(setting: Setting, kind: Any) -> Any:
+def _coerced(setting: Setting, kind: Any) -> Any:
     try:
-        return fit(setting.value, kind)
-    except MisfitError:
-        raise ConfigError(f"{setting.where}: {setting.name}={setting.value!r} must be {words(kind)}") from None
+        return coerce(setting.value, kind)
+    except CoercionError:
+        raise ConfigError(f"{setting.where}: {setting.name}={setting.value!r} must be {describe(kind)}") from None
 
 
 def _complete(cls: type, section: str, values: Mapping[str, Any]) -> None:
@@ -195,15 +195,15 @@ def _complete(cls: type, section: str, values: Mapping[str, Any]) -> None:
         if needed and field.name not in values:
             name = f"{section}{field.name}"
             raise ConfigError(
-                f"{name} is not said: write `{name}: ...` in the --config file, or say it on the command line"
+                f"{name} is missing: write `{name}: ...` in the --config file, or give it on the command line"
             )
 
 
 def _placed(message: str, section: str, chosen: Mapping[str, Setting]) -> str:
-    """What a class refuses, it refuses by name: say where that name got its value."""
-    said = []
+    """Prefix a class's refusal with the origins of the settings that it names."""
+    origins = []
     for name, setting in chosen.items():
         last = name.removeprefix(section)
         if name.startswith(section) and re.search(rf"(?<![\w.]){re.escape(last)}\b|\b{re.escape(name)}\b", message):
-            said.append(setting.where)
-    return f"{', '.join(dict.fromkeys(said))}: {message}" if said else message
+            origins.append(setting.where)
+    return f"{', '.join(dict.fromkeys(origins))}: {message}" if origins else message

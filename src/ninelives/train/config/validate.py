@@ -1,4 +1,4 @@
-"""Values of settings, checked one by one: what does not fit is refused with key, value and what is allowed. Pure."""
+"""Checks of single settings: a wrong value is refused with its key, the value and what is allowed. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""YAML as people mean it, with the place of every value.
+"""YAML with the line of each value, and without two pitfalls of YAML 1.1.
 
-Two slips of YAML 1.1 are not made: ``3e-4`` is a number, and ``on``, ``off``, ``yes``, ``no`` are words. Must never
-know what is a setting.
+``3e-4`` is a number, and ``on``, ``off``, ``yes``, ``no`` are text. Must never know a setting.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from ninelives.errors import ConfigError
 
 
 def compose(path: Path) -> Any:
-    """The file as nodes that know their lines; None if it is empty.
+    """The file as nodes with line numbers; None if it is empty.
 
     Raises:
-        ConfigError: no such file, or not YAML.
+        ConfigError: the file is missing or is not YAML.
     """
     try:
         return yaml.compose(path.read_text(), Loader=_Loader)
@@ -32,7 +31,7 @@ def compose(path: Path) -> Any:
 
 
 def is_mapping(node: Any) -> bool:
-    """Whether a node is ``name: value`` lines."""
+    """Whether a node consists of ``name: value`` lines."""
     return isinstance(node, yaml.MappingNode)
 
 
@@ -49,7 +48,7 @@ def value(text: str, where: str) -> Any:
     """One value from one line of text.
 
     Raises:
-        ConfigError: not YAML.
+        ConfigError: the text is not YAML.
     """
     try:
         return yaml.load(text, Loader=_Loader)
@@ -64,7 +63,7 @@ def dump(tree: Any) -> str:
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc, unused-ignore]
-    """Numbers as people write them (``3e-4``), and ``on``, ``off``, ``yes``, ``no`` as the words they are."""
+    """Reads ``3e-4`` as a number, and ``on``, ``off``, ``yes``, ``no`` as text."""
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc, unused-ignore]

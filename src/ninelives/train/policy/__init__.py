@@ -1,1 +1,1 @@
-"""The policy network: encoders, memory, heads, and the statistics that normalise its inputs."""
+"""The policy: encoders, network, action heads, normalisers, and its weights as one vector."""

@@ -1,13 +1,15 @@
-"""From observations to features: one encoder per leaf of the observation space, joined.
+"""From observations to features: one encoder per leaf of the observation space, concatenated.
 
 =================  ====================================================================================
 Box, an image      ``nature``, ``impala`` or ``small`` convolutions; uint8 is divided by 255
 Box, other         flattened; uint8 is divided by 255
 Discrete           one-hot
-MultiDiscrete      one-hot, part by part
+MultiDiscrete      one-hot for each part
 MultiBinary        as numbers
-Dict, Tuple        all their leaves, joined in order
+Dict, Tuple        all their leaves, concatenated in order
 =================  ====================================================================================
+
+Must never know about actions.
 """
 
 from __future__ import annotations
@@ -26,14 +28,14 @@ from ninelives.errors import ConfigError
 from ninelives.train.config.classes import NetConfig
 
 NATURE_LEAST = 36
-"""Sides of the smallest picture that Nature's three convolutions leave anything of."""
+"""Smallest side of an image that the three convolutions of ``nature`` can process."""
 
 IMAGE_LEAST = 16
-"""Sides of the smallest two-dimensional uint8 Box that is taken for a picture rather than a table."""
+"""Smallest side of a two-dimensional uint8 Box that is treated as an image rather than a table."""
 
 
 def leaf_spaces(space: spaces.Space[Any], path: str = "") -> Iterator[tuple[str, spaces.Space[Any]]]:
-    """The space's leaves in the order of ``spec.arrays.leaves``, with their names for messages."""
+    """The space's leaves in the order of ``spec.arrays.leaves``, each with its path for messages."""
     if isinstance(space, spaces.Dict):
         for key, part in space.spaces.items():
             yield from leaf_spaces(part, f"{path}/{key}")
@@ -45,7 +47,7 @@ def leaf_spaces(space: spaces.Space[Any], path: str = "") -> Iterator[tuple[str,
 
 
 def stored_dtype(space: spaces.Space[Any]) -> torch.dtype:
-    """Floats as float32; small whole numbers as they are, because pictures are big; others as int64."""
+    """Floats as float32; 8-bit integers as they are, because images are large; other integers as int64."""
     kind = np.dtype(space.dtype)
     if kind.kind == "f":
         return torch.float32
@@ -54,7 +56,7 @@ def stored_dtype(space: spaces.Space[Any]) -> torch.dtype:
 
 
 def is_image(space: spaces.Space[Any]) -> bool:
-    """Whether convolutions make sense."""
+    """Whether convolutions apply."""
     if not isinstance(space, spaces.Box):
         return False
     rank = len(space.shape)
@@ -62,11 +64,11 @@ def is_image(space: spaces.Space[Any]) -> bool:
 
 
 class Encoder(nn.Module):
-    """All leaves of an observation to one row of ``size`` features.
+    """Turns all leaves of an observation into one row of ``size`` features.
 
     Attributes:
-        size: features of a row.
-        is_plain: a float32 vector that is its own features: nothing is computed.
+        size: number of features.
+        is_plain: the observation is a vector of floats and is used as it is; nothing is computed.
         has_image: whether any leaf goes through convolutions.
     """
 
@@ -74,7 +76,7 @@ class Encoder(nn.Module):
         super().__init__()
         found = list(leaf_spaces(space))
         if not found:
-            raise ConfigError(f"the observation space {space} has no leaves to learn from")
+            raise ConfigError(f"the observation space {space} is empty; PPO needs at least one leaf")
         parts = [_part(name, leaf, config) for name, leaf in found]
         self._parts = nn.ModuleList(parts)
         self.size = sum(part.size for part in parts)
@@ -85,7 +87,7 @@ class Encoder(nn.Module):
         self.has_image = any(isinstance(part, ImagePart) for part in self._parts)
 
     def forward(self, leaves: tuple[Tensor, ...]) -> Tensor:
-        """Rows of all leaves to rows of features."""
+        """Rows of features."""
         if self.is_plain:
             return leaves[0]
         if len(leaves) == 1:
@@ -108,7 +110,7 @@ class VectorPart(nn.Module):
 
 
 class OneHotPart(nn.Module):
-    """Whole numbers as one-hot rows."""
+    """Integers as one-hot rows."""
 
     start: Tensor
 
@@ -125,7 +127,7 @@ class OneHotPart(nn.Module):
 
 
 class ImagePart(nn.Module):
-    """Pictures through convolutions and one linear layer."""
+    """Images through convolutions and one linear layer."""
 
     def __init__(self, name: str, space: spaces.Box, config: NetConfig) -> None:
         super().__init__()
@@ -136,10 +138,10 @@ class ImagePart(nn.Module):
             kind = "nature" if min(height, width) >= NATURE_LEAST else "small"
         if kind == "nature" and min(height, width) < NATURE_LEAST:
             raise ConfigError(
-                f"net.image='nature' needs {NATURE_LEAST} pixels a side, and the observation {name} has {height} x "
-                f"{width}; use 'small' or 'impala'"
+                f"net.image='nature' needs images of at least {NATURE_LEAST} x {NATURE_LEAST} pixels, but the "
+                f"observation {name} has {height} x {width}; use 'small' or 'impala'"
             )
-        self._picture = (channels, height, width)
+        self._shape = (channels, height, width)
         self._convolve = CONVOLUTIONS[kind](channels)
         with torch.no_grad():
             outputs = self._convolve(torch.zeros(1, channels, height, width)).numel()
@@ -147,13 +149,13 @@ class ImagePart(nn.Module):
 
     def forward(self, leaf: Tensor) -> Tensor:
         """Rows of features."""
-        picture = leaf.float() if self._scale == 1.0 else leaf.float().mul_(self._scale)
-        picture = picture.permute(self._order).reshape(leaf.shape[0], *self._picture)
-        return functional.relu(self._join(self._convolve(picture).flatten(1)))
+        image = leaf.float() if self._scale == 1.0 else leaf.float().mul_(self._scale)
+        image = image.permute(self._order).reshape(leaf.shape[0], *self._shape)
+        return functional.relu(self._join(self._convolve(image).flatten(1)))
 
 
 def layout(shape: tuple[int, ...]) -> tuple[tuple[int, ...], int, int, int]:
-    """How to permute rows of pictures so that channels come first, and (channels, height, width)."""
+    """The permutation that puts channels first, then channels, height and width."""
     if len(shape) == 2:
         return (0, 1, 2), 1, shape[0], shape[1]
     if len(shape) == 3:
@@ -173,22 +175,22 @@ def nature(channels: int) -> nn.Module:
 
 
 def small(channels: int) -> nn.Module:
-    """Two convolutions for pictures of a few dozen pixels."""
+    """Two convolutions for images of a few dozen pixels a side."""
     return nn.Sequential(nn.Conv2d(channels, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3), nn.ReLU())
 
 
 class Residual(nn.Module):
-    """Two convolutions beside a straight way."""
+    """Two convolutions with a skip connection."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
         self._first = nn.Conv2d(channels, channels, 3, padding=1)
         self._second = nn.Conv2d(channels, channels, 3, padding=1)
 
-    def forward(self, picture: Tensor) -> Tensor:
-        """The picture and what was found in it."""
-        found: Tensor = self._second(functional.relu(self._first(functional.relu(picture))))
-        return picture + found
+    def forward(self, image: Tensor) -> Tensor:
+        """The input plus the convolutions' output."""
+        found: Tensor = self._second(functional.relu(self._first(functional.relu(image))))
+        return image + found
 
 
 def impala(channels: int) -> nn.Module:
@@ -216,6 +218,6 @@ def _part(name: str, space: spaces.Space[Any], config: NetConfig) -> VectorPart 
     if isinstance(space, spaces.MultiBinary):
         return VectorPart(tuple(space.shape), 1.0)
     raise ConfigError(
-        f"the observation {name} of space {space} cannot be learned from; allowed: Box, Discrete, MultiDiscrete, "
-        "MultiBinary, and Dict or Tuple of these. Wrap the environment so that it gives numbers"
+        f"the observation {name} of space {space} is not supported; allowed: Box, Discrete, MultiDiscrete, "
+        "MultiBinary, and Dict or Tuple of these. Wrap the environment so that it returns one of these"
     )

@@ -1,13 +1,14 @@
-"""From the actor's numbers to actions: one head per kind of action space.
+"""From the actor's outputs to actions: one head, a probability distribution, per kind of action space.
 
-Actions are drawn from noise that is made beforehand, one number per slot and step, so that what a slot does depends
-neither on who else is in its batch nor on a global generator. Must never see an observation.
+Actions are sampled with noise that is drawn beforehand for each slot and step, so that a slot's action depends neither
+on the other slots of its batch nor on a global generator. Must never see an observation.
 """
 
 from __future__ import annotations
 
 import abc
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,21 @@ from torch.nn import functional
 
 from ninelives.errors import ConfigError
 
+ACTION_MASK = "action_mask"
+"""The info by which an environment says which actions are allowed."""
+
 FORBIDDEN = -1e8
-"""Logit of an action that a mask forbids: its probability is exactly zero, its gradient too, and nothing is NaN."""
+"""Logit of an action that a mask forbids: its probability and gradient are exactly zero, and nothing becomes NaN."""
 
 HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
 
 class Head(nn.Module, abc.ABC):
-    """Turns rows of ``outputs`` numbers into actions of ``shape`` and ``dtype``."""
+    """Turns rows of ``outputs`` distribution parameters into actions of ``shape`` and ``dtype``.
+
+    Attributes:
+        mask_size: entries of an action mask's row; 0 where actions cannot be masked.
+    """
 
     outputs: int
     shape: tuple[int, ...]
@@ -35,11 +43,11 @@ class Head(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def noise(self, rows: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        """What decides the actions of so many rows."""
+        """The noise that ``sample`` needs for this many rows."""
 
     @abc.abstractmethod
     def sample(self, params: Tensor, noise: Tensor) -> Tensor:
-        """Actions drawn with this noise."""
+        """Actions sampled with this noise."""
 
     @abc.abstractmethod
     def greedy(self, params: Tensor) -> Tensor:
@@ -47,27 +55,27 @@ class Head(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def log_prob(self, params: Tensor, actions: Tensor) -> Tensor:
-        """Of these actions."""
+        """Log-probabilities of these actions."""
 
     @abc.abstractmethod
-    def judge(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of these actions, and entropies."""
+    def log_prob_and_entropy(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of these actions, and the entropies of their distributions."""
 
     def masked(self, params: Tensor, mask: Tensor) -> Tensor:
-        """Without the actions that are not allowed."""
+        """The parameters with forbidden actions made impossible."""
         return params.masked_fill(~mask, FORBIDDEN)
 
     def to_env(self, actions: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """As the environment wants them."""
+        """The actions as the environment expects them."""
         return actions
 
     def mask_row(self, mask: Any) -> Any:
-        """One row of ``info["action_mask"]`` as ``masked`` wants it."""
+        """One row of ``info["action_mask"]`` as ``masked`` expects it."""
         return mask
 
 
 class DiscreteHead(Head):
-    """A Discrete space: one of n."""
+    """A Discrete space: one of n actions."""
 
     def __init__(self, space: spaces.Discrete) -> None:
         super().__init__()
@@ -75,11 +83,11 @@ class DiscreteHead(Head):
         self.shape, self.dtype, self._start = (), torch.int64, int(space.start)
 
     def noise(self, rows: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        """Gumbel noise: the largest of logit plus noise is a draw."""
+        """Gumbel noise: the argmax of logits plus noise is a sample."""
         return torch.empty(*rows, self.outputs).exponential_(generator=generator).log_().neg_()
 
     def sample(self, params: Tensor, noise: Tensor) -> Tensor:
-        """Actions drawn with this noise."""
+        """Actions sampled with this noise."""
         return torch.argmax(params + noise, -1)
 
     def greedy(self, params: Tensor) -> Tensor:
@@ -87,23 +95,23 @@ class DiscreteHead(Head):
         return torch.argmax(params, -1)
 
     def log_prob(self, params: Tensor, actions: Tensor) -> Tensor:
-        """Of these actions."""
+        """Log-probabilities of these actions."""
         return functional.log_softmax(params, -1).gather(-1, actions.unsqueeze(-1)).squeeze(-1)
 
-    def judge(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of these actions, and entropies."""
+    def log_prob_and_entropy(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of these actions, and the entropies of their distributions."""
         logs = functional.log_softmax(params, -1)
         return logs.gather(-1, actions.unsqueeze(-1)).squeeze(-1), -(logs.exp() * logs).sum(-1)
 
     def to_env(self, actions: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """With the space's own first number."""
+        """Shifted by the space's ``start``."""
         return actions + self._start if self._start else actions
 
 
 class MultiDiscreteHead(Head):
-    """A MultiDiscrete space: k choices at once, computed as k rows of equal width with the surplus forbidden."""
+    """A MultiDiscrete space: k choices at once, computed as k rows of equal width with unused columns forbidden."""
 
-    surplus: Tensor
+    unused: Tensor
 
     def __init__(self, space: spaces.MultiDiscrete) -> None:
         super().__init__()
@@ -113,14 +121,14 @@ class MultiDiscreteHead(Head):
         self.outputs, self.mask_size = self._parts * self._width, self._parts * self._width
         used = np.arange(self._width) < sizes[:, None]
         self._used = np.flatnonzero(used)
-        self.register_buffer("surplus", torch.from_numpy(np.where(used, 0.0, FORBIDDEN)).float(), persistent=False)
+        self.register_buffer("unused", torch.from_numpy(np.where(used, 0.0, FORBIDDEN)).float(), persistent=False)
 
     def noise(self, rows: tuple[int, ...], generator: torch.Generator) -> Tensor:
         """Gumbel noise."""
         return torch.empty(*rows, self.outputs).exponential_(generator=generator).log_().neg_()
 
     def sample(self, params: Tensor, noise: Tensor) -> Tensor:
-        """Actions drawn with this noise."""
+        """Actions sampled with this noise."""
         return self.greedy(params + noise)
 
     def greedy(self, params: Tensor) -> Tensor:
@@ -128,27 +136,27 @@ class MultiDiscreteHead(Head):
         return torch.argmax(self._rows(params), -1).view(*params.shape[:-1], *self.shape)
 
     def log_prob(self, params: Tensor, actions: Tensor) -> Tensor:
-        """Of these actions, all parts together."""
-        return self.judge(params, actions)[0]
+        """Log-probabilities of these actions, summed over the parts."""
+        return self.log_prob_and_entropy(params, actions)[0]
 
-    def judge(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+    def log_prob_and_entropy(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of these actions, and entropies, summed over the parts."""
         logs = functional.log_softmax(self._rows(params), -1)
         chosen = actions.reshape(*params.shape[:-1], self._parts, 1)
         return logs.gather(-1, chosen).squeeze(-1).sum(-1), -(logs.exp() * logs).sum((-1, -2))
 
     def to_env(self, actions: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """With the space's own first numbers."""
+        """Shifted by the space's ``start``."""
         return actions + self._start
 
     def mask_row(self, mask: Any) -> Any:
-        """Masks come as one row over all choices of all parts; the surplus is allowed here and forbidden above."""
+        """A mask covers all choices of all parts; unused columns are set here because ``_rows`` forbids them anyway."""
         wide = np.ones(self.mask_size, np.bool_)
         wide[self._used] = np.asarray(mask).reshape(-1)
         return wide
 
     def _rows(self, params: Tensor) -> Tensor:
-        return params.view(*params.shape[:-1], self._parts, self._width) + self.surplus
+        return params.view(*params.shape[:-1], self._parts, self._width) + self.unused
 
 
 class MultiBinaryHead(Head):
@@ -164,7 +172,7 @@ class MultiBinaryHead(Head):
         return torch.logit(torch.rand(*rows, self.outputs, generator=generator), eps=1e-7)
 
     def sample(self, params: Tensor, noise: Tensor) -> Tensor:
-        """Actions drawn with this noise."""
+        """Actions sampled with this noise."""
         return self.greedy(params + noise)
 
     def greedy(self, params: Tensor) -> Tensor:
@@ -172,18 +180,18 @@ class MultiBinaryHead(Head):
         return (params > 0).to(self.dtype).view(*params.shape[:-1], *self.shape)
 
     def log_prob(self, params: Tensor, actions: Tensor) -> Tensor:
-        """Of these actions, all buttons together."""
+        """Log-probabilities of these actions, summed over the buttons."""
         signs = actions.reshape(params.shape).to(params.dtype).mul(2).sub(1)
         return functional.logsigmoid(signs * params).sum(-1)
 
-    def judge(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+    def log_prob_and_entropy(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of these actions, and entropies, summed over the buttons."""
         entropy = functional.softplus(params) - params * torch.sigmoid(params)
         return self.log_prob(params, actions), entropy.sum(-1)
 
 
 class BoxHead(Head):
-    """A Box: a normal distribution with a mean per row and a learned deviation per dimension."""
+    """A Box: a normal distribution, with a mean per row and a learned standard deviation per dimension."""
 
     def __init__(self, space: spaces.Box, log_std: float, clip: bool) -> None:
         super().__init__()
@@ -199,7 +207,7 @@ class BoxHead(Head):
         return torch.randn(*rows, self.outputs, generator=generator)
 
     def sample(self, params: Tensor, noise: Tensor) -> Tensor:
-        """Actions drawn with this noise."""
+        """Actions sampled with this noise."""
         return (params + noise * self.log_std.exp()).view(*params.shape[:-1], *self.shape)
 
     def greedy(self, params: Tensor) -> Tensor:
@@ -211,13 +219,13 @@ class BoxHead(Head):
         scaled = (actions.reshape(params.shape) - params) * torch.exp(-self.log_std)
         return -(0.5 * scaled * scaled + self.log_std + HALF_LOG_TAU).sum(-1)
 
-    def judge(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+    def log_prob_and_entropy(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of these actions, and entropies, summed over the dimensions."""
         entropy = (self.log_std + 0.5 + HALF_LOG_TAU).sum()
         return self.log_prob(params, actions), entropy.expand(params.shape[:-1])
 
     def to_env(self, actions: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Within the space's bounds, if that is wanted."""
+        """Clipped to the space's bounds, if so configured."""
         if self._bounds is not None:
             actions = np.clip(actions, *self._bounds)
         return actions.astype(self._env_dtype, copy=False)
@@ -227,7 +235,7 @@ def make_head(space: spaces.Space[Any], log_std: float = 0.0, clip: bool = True)
     """The head of an action space.
 
     Raises:
-        ConfigError: PPO has none for it.
+        ConfigError: there is no head for this kind of space.
     """
     if isinstance(space, spaces.Discrete):
         return DiscreteHead(space)
@@ -238,6 +246,12 @@ def make_head(space: spaces.Space[Any], log_std: float = 0.0, clip: bool = True)
     if isinstance(space, spaces.Box):
         return BoxHead(space, log_std, clip)
     raise ConfigError(
-        f"the action space {space} cannot be learned; allowed: Discrete, MultiDiscrete, MultiBinary and Box. Wrap the "
+        f"PPO cannot act in the action space {space}; allowed: Discrete, MultiDiscrete, MultiBinary and Box. Wrap the "
         "environment so that its action is one of these"
     )
+
+
+def write_masks(head: Head, into: npt.NDArray[np.bool_], rows: Sequence[int], infos: Mapping[str, Any]) -> None:
+    """Write the action masks of these infos into ``into``, each at its row; a row without a mask stays as it is."""
+    for row in np.flatnonzero(infos[f"_{ACTION_MASK}"]).tolist():
+        into[rows[row]] = head.mask_row(infos[ACTION_MASK][row])

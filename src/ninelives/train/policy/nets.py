@@ -1,12 +1,12 @@
-"""The network: encoder, memory, actor and critic, with weights that come from one explicit generator.
+"""The network: encoder, recurrent core, actor and critic, with initial weights from one explicit generator.
 
 ::
 
-    observation ─▶ encoder ─▶ (memory) ─▶ features ─┬▶ actor ─▶ numbers of the head
-                                                    └▶ critic ─▶ value
+    observation ─▶ encoder ─▶ (recurrent) ─▶ features ─┬▶ actor ─▶ parameters of the action distribution
+                                                       └▶ critic ─▶ value
 
-Actor and critic have hidden layers of their own; what lies before them is shared. For a plain vector that is nothing,
-so they are two separate networks. Must never act on an environment, nor learn.
+Actor and critic have their own hidden layers and share everything before them. For a plain vector observation there is
+nothing to share, so they are two separate networks. Must never act on an environment, nor learn.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ninelives.train.policy.encoders import Encoder, leaf_spaces, stored_dtype
 from ninelives.train.policy.heads import BoxHead, make_head
 
 HIDDEN = (64, 64)
-"""Of actor and critic where nothing is computed before them."""
+"""Default hidden layers of actor and critic for observations without an image."""
 
 
 class Policy(nn.Module):
@@ -42,14 +42,14 @@ class Policy(nn.Module):
         clip_actions: bool = True,
     ) -> None:
         super().__init__()
-        with torch.random.fork_rng(devices=[]):  # layers draw from the global generator when they are made
+        with torch.random.fork_rng(devices=[]):  # layers initialise themselves from the global generator
             self.encoder = Encoder(observation_space, config)
             self._leaves = [(leaf.shape or (), stored_dtype(leaf)) for _, leaf in leaf_spaces(observation_space)]
             self.head = make_head(action_space, config.log_std, clip_actions)
             size = self.encoder.size
-            self.memory = Memory(size, config) if config.recurrent != "none" else None
-            size = self.memory.size if self.memory is not None else size
-            default = () if self.encoder.has_image or self.memory is not None else HIDDEN
+            self.recurrent = RecurrentCore(size, config) if config.recurrent != "none" else None
+            size = self.recurrent.size if self.recurrent is not None else size
+            default = () if self.encoder.has_image or self.recurrent is not None else HIDDEN
             hidden = config.hidden if config.hidden is not None else default
             self.actor = Layers(size, hidden, self.head.outputs, config.activation)
             self.critic = Layers(size, hidden, 1, config.activation)
@@ -58,39 +58,39 @@ class Policy(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         return next(self.parameters()).device
 
     @property
     def keeps_features(self) -> bool:
-        """Whether features are worth keeping until the critic looks at them; else they are the observation itself."""
-        return not self.encoder.is_plain or self.memory is not None
+        """Whether a rollout stores features for the critic; otherwise they are the observation itself."""
+        return not self.encoder.is_plain or self.recurrent is not None
 
     def features(
         self, leaves: tuple[Tensor, ...], state: Tensor | None = None, starts: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """One step for rows of observations; ``state`` and ``starts`` are for a memory."""
+        """Features of one step, and the recurrent state after it; only a recurrent network needs all arguments."""
         found: Tensor = self.encoder(leaves)
-        if self.memory is None:
+        if self.recurrent is None:
             return found, None
         assert state is not None
         assert starts is not None
-        out, state = self.memory(found.unsqueeze(0), state, starts.unsqueeze(0))
+        out, state = self.recurrent(found.unsqueeze(0), state, starts.unsqueeze(0))
         return out.squeeze(0), state
 
     def sequences(self, leaves: tuple[Tensor, ...], state: Tensor, starts: Tensor) -> Tensor:
-        """Features of whole sequences, time first; ``state`` is theirs before the first row."""
-        assert self.memory is not None
+        """Features of whole sequences, time first; ``state`` is the recurrent state before their first row."""
+        assert self.recurrent is not None
         length, count = starts.shape
         found = self.encoder(tuple(leaf.reshape(length * count, *leaf.shape[2:]) for leaf in leaves))
-        out: Tensor = self.memory(found.view(length, count, -1), state, starts)[0]
+        out: Tensor = self.recurrent(found.view(length, count, -1), state, starts)[0]
         return out.reshape(length * count, -1)
 
     def multiplications(self) -> int:
-        """Of one row, forwards, about: each weight once, and those of a convolution once for every pixel it gives."""
+        """Estimate of one row's forward pass: each weight once, those of a convolution once per output pixel."""
         total = sum(weights.numel() for weights in self.parameters())
 
-        def count(layer: nn.Module, given: Any, out: Tensor) -> None:
+        def count(layer: nn.Module, inputs: Any, out: Tensor) -> None:
             nonlocal total
             total += sum(weights.numel() for weights in layer.parameters()) * (out[0, 0].numel() - 1)
 
@@ -103,31 +103,31 @@ class Policy(nn.Module):
         return total
 
     def values(self, features: Tensor) -> Tensor:
-        """What the critic expects."""
+        """The critic's estimates."""
         value: Tensor = self.critic(features)
         return value.squeeze(-1)
 
     def first_state(self, rows: int) -> Tensor | None:
-        """Of a memory that remembers nothing."""
-        return None if self.memory is None else torch.zeros(rows, self.memory.state_size, device=self.device)
+        """The recurrent state at the start of an episode; None for a network without one."""
+        return None if self.recurrent is None else torch.zeros(rows, self.recurrent.state_size, device=self.device)
 
     def _initialise(self, generator: torch.Generator) -> None:
-        """Orthogonal weights and no biases: gain sqrt 2, policy 0.01, value 1."""
+        """Orthogonal weights with gain sqrt(2), 0.01 for the policy's output, 1 for the value's; biases are zero."""
         for name, weights in self.named_parameters():
             if isinstance(self.head, BoxHead) and weights is self.head.log_std:
                 continue
             if weights.dim() < 2:
                 nn.init.zeros_(weights)
             else:
-                nn.init.orthogonal_(weights, 1.0 if "memory" in name else math.sqrt(2), generator=generator)
+                nn.init.orthogonal_(weights, 1.0 if name.startswith("recurrent") else math.sqrt(2), generator=generator)
         for layers, gain in ((self.actor, 0.01), (self.critic, 1.0)):
             last = layers[-1]
             assert isinstance(last, nn.Linear)
             nn.init.orthogonal_(last.weight, gain, generator=generator)
 
 
-class Memory(nn.Module):
-    """A GRU or LSTM whose state is one row of numbers per slot, forgotten where an episode starts."""
+class RecurrentCore(nn.Module):
+    """A GRU or LSTM with one row of state per slot, reset to zero where an episode starts."""
 
     def __init__(self, inputs: int, config: NetConfig) -> None:
         super().__init__()
@@ -137,9 +137,9 @@ class Memory(nn.Module):
         self._cell = (nn.LSTM if self._is_lstm else nn.GRU)(inputs, self.size)
 
     def forward(self, features: Tensor, state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows (time, slots, features); ``starts`` marks the first row of an episode. Returns outputs and the state.
+        """Outputs for (time, slots, features), and the state after them; ``starts`` marks first rows of episodes.
 
-        Time is cut where any slot starts an episode, and each piece goes through the cell at once.
+        Time is split where any slot starts an episode, and each piece goes through the cell in one call.
         """
         outputs = []
         for begin, end in _pieces(starts):
@@ -158,7 +158,7 @@ class Memory(nn.Module):
 
 
 def _pieces(starts: Tensor) -> list[tuple[int, int]]:
-    """Pieces of time within which no slot starts an episode, but for their first row."""
+    """Pieces of time in which only the first row may start an episode, as (begin, end)."""
     length = starts.shape[0]
     if length == 1:
         return [(0, 1)]
@@ -168,7 +168,7 @@ def _pieces(starts: Tensor) -> list[tuple[int, int]]:
 
 
 class Layers(nn.Sequential):
-    """Linear layers with an activation between them; in one call, because calls cost more than small products."""
+    """Linear layers with an activation between them, in one call: for small layers, calls cost more than arithmetic."""
 
     def __init__(self, inputs: int, hidden: Sequence[int], outputs: int, activation: str) -> None:
         sizes = [inputs, *hidden, outputs]

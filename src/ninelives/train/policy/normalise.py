@@ -1,4 +1,7 @@
-"""Running statistics of observations and returns. They belong to the policy as much as its weights do."""
+"""Running statistics that normalise observations and rewards. They are part of a policy as much as its weights are.
+
+Must never normalise with rows that are not true transitions.
+"""
 
 from __future__ import annotations
 
@@ -7,66 +10,91 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium import spaces
 
 from ninelives.train.config.classes import NormaliseConfig
+from ninelives.train.policy.encoders import is_image, leaf_spaces
 
 EPSILON = 1e-8
-"""Keeps a variance of zero from dividing anything."""
+"""Avoids a division by zero where a variance is zero."""
 
 Numbers = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 
 class Moments:
-    """Mean and variance of rows seen so far, exact whatever the size of the pieces they come in (Chan's method)."""
+    """Mean and variance of all rows so far, exact however they are split into batches (Chan's method)."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.count, self.mean, self.squares = 0, np.zeros(shape), np.zeros(shape)
 
     def add(self, rows: npt.NDArray[Any]) -> None:
-        """Take these rows in."""
+        """Include these rows."""
         count = len(rows)
         if not count:
             return
         mean = rows.mean(0, dtype=np.float64)
         squares = np.square(rows - mean).sum(0)
-        total, apart = self.count + count, mean - self.mean
-        self.mean = self.mean + apart * (count / total)
-        self.squares = self.squares + squares + np.square(apart) * (self.count * count / total)
+        total, delta = self.count + count, mean - self.mean
+        self.mean = self.mean + delta * (count / total)
+        self.squares = self.squares + squares + np.square(delta) * (self.count * count / total)
         self.count = total
 
     @property
     def deviation(self) -> Numbers:
-        """Square root of the variance; ones before two rows were seen."""
+        """Standard deviation; ones until there are two rows."""
         if self.count < 2:
             return np.ones_like(self.mean)
         return np.sqrt(self.squares / self.count + EPSILON)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything."""
+        """A copy of all statistics."""
         return {"count": self.count, "mean": self.mean.copy(), "squares": self.squares.copy()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from saved statistics."""
         self.count = int(state["count"])
         self.mean, self.squares = np.array(state["mean"], np.float64), np.array(state["squares"], np.float64)
 
 
 class ObsNormaliser:
-    """Leaves of numbers (not pictures, not choices) to mean 0 and deviation 1; the others pass as they are."""
+    """Normalises leaves of numbers to mean 0 and deviation 1; images and discrete leaves pass unchanged.
+
+    Args:
+        shapes: of each leaf; None for a leaf that passes unchanged.
+        clip: bound of the normalised numbers, if any.
+    """
 
     def __init__(self, shapes: list[tuple[int, ...] | None], clip: float | None) -> None:
         self._moments = [None if shape is None else Moments(shape) for shape in shapes]
         self._clip = clip
 
+    @classmethod
+    def for_space(cls, space: spaces.Space[Any], clip: float | None) -> ObsNormaliser:
+        """For the numeric leaves of an observation space."""
+        leaves = [leaf for _, leaf in leaf_spaces(space)]
+        return cls(
+            [leaf.shape if isinstance(leaf, spaces.Box) and not is_image(leaf) else None for leaf in leaves], clip
+        )
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, Any], space: spaces.Space[Any]) -> ObsNormaliser | None:
+        """The observation normaliser of a checkpoint's state, if it has one."""
+        saved = state["collector"]["normaliser"]
+        if saved is None:
+            return None
+        normaliser = cls.for_space(space, saved["clip"])
+        normaliser.load_state_dict(saved)
+        return normaliser
+
     def learn(self, leaves: tuple[npt.NDArray[Any], ...], valid: Flags) -> None:
-        """Take rows in; those that are not valid are no observations."""
+        """Include the valid rows in the statistics."""
         for moments, leaf in zip(self._moments, leaves, strict=True):
             if moments is not None:
                 moments.add(leaf if valid.all() else leaf[valid])
 
     def apply(self, leaves: tuple[npt.NDArray[Any], ...]) -> tuple[npt.NDArray[Any], ...]:
-        """The same rows, normalised."""
+        """The rows, normalised."""
         return tuple(
             leaf if moments is None else self._scaled(leaf, moments)
             for moments, leaf in zip(self._moments, leaves, strict=True)
@@ -79,21 +107,21 @@ class ObsNormaliser:
         return scaled.astype(np.float32)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything."""
+        """A copy of all statistics."""
         leaves = [None if moments is None else moments.state_dict() for moments in self._moments]
         return {"leaves": leaves, "clip": self._clip}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from saved statistics."""
         for moments, saved in zip(self._moments, state["leaves"], strict=True):
             if moments is not None:
                 moments.load_state_dict(saved)
 
 
 class RewardNormaliser:
-    """Rewards divided by the deviation of the discounted return, a whole rollout at a time.
+    """Divides rewards by the standard deviation of the discounted return, one rollout at a time.
 
-    All rows of a rollout are scaled by the same number, so that within it a reward means one thing.
+    All rows of a rollout are divided by the same number, so that rewards within a rollout stay comparable.
     """
 
     def __init__(self, slots: int, gamma: float, config: NormaliseConfig) -> None:
@@ -101,7 +129,7 @@ class RewardNormaliser:
         self._moments, self._running = Moments(()), np.zeros(slots)
 
     def __call__(self, rewards: Numbers, ended: Flags, learned: Flags) -> Numbers:
-        """Rewards of a rollout, (time, slots), as they shall be learned from."""
+        """The rewards of a rollout, (time, slots), that the learner uses."""
         if self._scale:
             self._moments.add(self._returns(rewards, ended, learned)[learned])
             rewards = rewards / self._moments.deviation
@@ -116,10 +144,10 @@ class RewardNormaliser:
         return returns
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything."""
+        """A copy of all statistics."""
         return {"moments": self._moments.state_dict(), "running": self._running.copy()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from saved statistics."""
         self._moments.load_state_dict(state["moments"])
         self._running = np.array(state["running"], np.float64)

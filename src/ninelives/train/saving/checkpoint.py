@@ -1,15 +1,15 @@
-"""Checkpoints of a run: written so that a kill at any moment costs none of those that are already there.
+"""Checkpoints of a run, written so that a kill at any moment damages none of the existing ones.
 
 ::
 
-    checkpoints/  step-000000010000.ckpt   best so far: stays
+    checkpoints/  step-000000010000.ckpt   best so far: kept
                   step-000000080000.ckpt ┐
                   step-000000090000.ckpt │ the last three
                   step-000000100000.ckpt ┘
-                  .step-000000110000.ckpt.tmp   being written; becomes a checkpoint by one rename, after it is on disk
+                  .step-000000110000.ckpt.tmp   being written; renamed once it is on disk
 
-Owns the directory: names, what is kept, what is thrown away. What is in a state is the learner's business, what the
-bytes look like the container's.
+Owns the directory: names, which checkpoints are kept and which are deleted. Must never interpret the state, which is
+the session's, nor the bytes, which are the container's.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _NAME = re.compile(r"step-(\d{12,})\.ckpt")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One checkpoint, read and found whole.
+    """One checkpoint, read and verified.
 
     Attributes:
-        path: where it was read.
-        step: environment steps at which it was taken.
-        score: what ``keep_best`` compares; None if it was not known yet.
+        path: the file it was read from.
+        step: environment steps at which it was written.
+        score: what ``keep_best`` compares; None if it was not known.
         config: the resolved configuration of the run.
-        state: the learner's complete state; ``state["weights"]`` is the network's.
-        weights_sha256: of the network's weights.
+        state: the session's complete state; ``state["weights"]`` are the network's weights.
+        weights_sha256: hash of the network's weights.
     """
 
     path: Path
@@ -54,7 +54,7 @@ class Checkpoint:
     _pool: bytes | None = None
 
     def pool(self) -> Any:
-        """The state of the pool, or None. It is a pickle: take it only from checkpoints that you trust."""
+        """The state of the pool, or None. It is a pickle: read it only from checkpoints that you trust."""
         return None if self._pool is None else pickle.loads(self._pool)
 
 
@@ -62,9 +62,9 @@ class Checkpoints:
     """The checkpoints of one run.
 
     Args:
-        directory: made when the first one is written.
-        keep_last: how many of the newest stay; more than one, because a disk can damage the newest.
-        keep_best: whether the one with the highest score stays too.
+        directory: created with the first checkpoint.
+        keep_last: number of newest checkpoints to keep; more than one, because a disk can damage the newest.
+        keep_best: whether to keep the one with the highest score too.
     """
 
     def __init__(self, directory: str | Path, keep_last: int = 3, keep_best: bool = True) -> None:
@@ -82,13 +82,13 @@ class Checkpoints:
         pool: object | None = None,
         score: float | None = None,
     ) -> Path:
-        """Write one and throw away what is no longer kept; returns where it is.
+        """Write a checkpoint and delete those that are no longer kept; returns its path.
 
         Raises:
-            CheckpointError: the disk refuses; the older ones are untouched.
+            CheckpointError: it cannot be written; the older ones are untouched.
         """
         path = self.directory / f"step-{step:012d}{SUFFIX}"
-        facts = {
+        metadata = {
             "step": step,
             "score": score,
             "config": as_json(config),
@@ -97,38 +97,38 @@ class Checkpoints:
             "written": time.time(),
         }
         tree = {"learner": dict(state), "pool": None if pool is None else pickle.dumps(pool, pickle.HIGHEST_PROTOCOL)}
-        data = container.packed(facts, tree)
+        data = container.packed(metadata, tree)
         try:
-            self._forget_unfinished()
+            self._delete_unfinished()
             _replace(path, data)
         except OSError as error:
             raise CheckpointError(
                 f"checkpoint {path} ({len(data)} bytes) cannot be written: {error.strerror or error}. "
-                "The older ones are untouched: make room, then go on with --resume"
+                "The older ones are untouched: free some space, then continue with --resume"
             ) from error
         self._scores[path] = score
         self._prune()
         return path
 
     def all(self) -> list[Path]:
-        """Every checkpoint, oldest first, whether or not it is whole."""
+        """Every checkpoint, oldest first, intact or not."""
         found = [(int(match[1]), path) for path in self._files() if (match := _NAME.fullmatch(path.name))]
         return [path for _, path in sorted(found)]
 
     def newest(self) -> Path | None:
-        """The newest one, unread; None if there is none."""
+        """The newest one, intact or not; None if there is none."""
         return next(reversed(self.all()), None)
 
     def previous(self) -> Path | None:
-        """The newest one that is whole. Newer ones that are not are set aside as ``*.damaged``, and named no more."""
+        """The newest intact one. Newer ones that are damaged are renamed to ``*.damaged`` and no longer listed."""
         for path in reversed(self.all()):
-            if self._is_whole(path):
+            if self._is_intact(path):
                 return path
             path.rename(path.with_name(path.name + ".damaged"))
         return None
 
     def best(self) -> Path | None:
-        """The whole one with the highest score, the newest of equals; None if none has one."""
+        """The intact one with the highest score, the newest of equals; None if none has a score."""
         scored = [(score, path) for path in self.all() if (score := self._score(path)) is not None]
         return max(scored)[1] if scored else None
 
@@ -146,15 +146,15 @@ class Checkpoints:
         """Read once: a checkpoint never changes."""
         if path not in self._scores:
             try:
-                self._scores[path] = container.read_facts(path)["score"]
+                self._scores[path] = container.read_metadata(path)["score"]
             except CheckpointError:
                 self._scores[path] = None
         score = self._scores[path]
         return None if score is None or score != score else score
 
-    def _is_whole(self, path: Path) -> bool:
+    def _is_intact(self, path: Path) -> bool:
         try:
-            container.read_facts(path)
+            container.read_metadata(path)
         except CheckpointError:
             return False
         return True
@@ -165,8 +165,8 @@ class Checkpoints:
         except FileNotFoundError:
             return []
 
-    def _forget_unfinished(self) -> None:
-        """What a kill left half written. A run directory belongs to one trainer, so nobody else is writing here."""
+    def _delete_unfinished(self) -> None:
+        """Delete what a kill left half written. A run directory has one trainer, so no other process writes here."""
         self.directory.mkdir(parents=True, exist_ok=True)
         for path in self.directory.glob(f".step-*{SUFFIX}.tmp"):
             path.unlink(missing_ok=True)
@@ -176,24 +176,30 @@ def load(path: str | Path) -> Checkpoint:
     """Read a checkpoint.
 
     Raises:
-        CheckpointError: missing, foreign, newer, truncated or damaged; each says which, and what to do.
+        CheckpointError: the file is missing, not a checkpoint, newer than this version, truncated or damaged.
     """
     path = Path(path)
     contents = container.read(path)
-    facts, tree = contents.facts, contents.tree
+    metadata, tree = contents.metadata, contents.tree
     return Checkpoint(
-        path, facts["step"], facts["score"], facts["config"], tree["learner"], facts["weights_sha256"], tree["pool"]
+        path,
+        metadata["step"],
+        metadata["score"],
+        metadata["config"],
+        tree["learner"],
+        metadata["weights_sha256"],
+        tree["pool"],
     )
 
 
 def weights_sha256(path: str | Path) -> str:
-    """The hash of the weights in a checkpoint that is whole; needs no torch."""
-    digest: str = container.read_facts(Path(path))["weights_sha256"]
+    """The hash of the weights in an intact checkpoint; needs no torch."""
+    digest: str = container.read_metadata(Path(path))["weights_sha256"]
     return digest
 
 
 def as_json(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration as JSON gives it back; what JSON has no word for is named by its type, which stays the same."""
+    """A configuration as JSON returns it; a value that JSON cannot hold is replaced by the name of its type."""
     plain: dict[str, Any] = json.loads(json.dumps(dict(tree), default=lambda value: f"<{type(value).__qualname__}>"))
     return plain
 
@@ -204,7 +210,7 @@ def sha256_of(weights: Mapping[str, Any]) -> str:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Put a file there as a whole or not at all, also if the machine loses power."""
+    """Write a file completely or not at all, even if the machine loses power."""
     unfinished = path.with_name(f".{path.name}.tmp")
     try:
         with unfinished.open("wb") as file:

@@ -1,12 +1,12 @@
-"""The file a checkpoint is: plain facts, a tree of values and the bytes of its arrays, under one SHA-256.
+"""The file format of a checkpoint: metadata, a tree of values and the bytes of its arrays, with one SHA-256.
 
 ::
 
-    magic  format │ lengths of three parts │ SHA-256 of them │ facts (JSON) │ tree (JSON) │ arrays, one by one
-     8 B     4 B  │        3 x 8 B         │      32 B       │
+    magic  format │ lengths of three parts │ SHA-256 of them │ metadata (JSON) │ tree (JSON) │ arrays, one by one
+    10 B     4 B  │        3 x 8 B         │      32 B       │
 
-Owns the bytes. Reading one never runs code that it brings along: there is no pickle in it unless a value is bytes that
-somebody else pickled. It knows nothing of training, of directories, or of which file is the newest.
+Owns the bytes. Reading a file never runs code from it: there is no pickle in it, unless the caller stored pickled bytes
+as a value. Must never know about training or directories.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from ninelives.errors import CheckpointError
 
 MAGIC = b"\x93NINELIVES"
 FORMAT = 1
-"""Read as far as here by every version there will ever be: what follows may change with the number."""
+"""Every version reads the file up to this number; what follows may change with it."""
 
-_HEAD = struct.Struct("<8sI")
+_HEAD = struct.Struct(f"<{len(MAGIC)}sI")
 _REST = struct.Struct("<3Q32s")
 
 _KNOWN_BEGINNINGS = {
     b"PK\x03\x04": "a zip file, as torch.save and Stable-Baselines3 write them",
     b"\x80": "a pickle",
     b"\x93NUMPY": "a NumPy array",
-    b"\x89PNG": "a picture",
+    b"\x89PNG": "an image",
 }
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a container holds: ``facts`` to look at, ``tree`` to go on from."""
+    """What a container holds: ``metadata`` that can be read alone, and the ``tree``."""
 
-    facts: dict[str, Any]
+    metadata: dict[str, Any]
     tree: Any
 
 
-def packed(facts: Mapping[str, Any], tree: Any) -> bytes:
+def packed(metadata: Mapping[str, Any], tree: Any) -> bytes:
     """The bytes of a container.
 
     Raises:
-        TypeError: something in the tree cannot be kept; names its place.
+        TypeError: the tree holds a value that cannot be stored; names its place.
     """
-    parts = (_json(facts), *_packed_tree(tree))
+    parts = (_json(metadata), *_packed_tree(tree))
     return b"".join((_HEAD.pack(MAGIC, FORMAT), _REST.pack(*map(len, parts), _sha256(parts).digest()), *parts))
 
 
@@ -64,36 +64,36 @@ def sha256_of_tree(tree: Any) -> str:
 
 
 def read(path: Path) -> Contents:
-    """Everything in a container.
+    """Read everything in a container.
 
     Raises:
-        CheckpointError: missing, foreign, newer, truncated or damaged; each says which.
+        CheckpointError: the file is missing, not a checkpoint, newer than this version, truncated or damaged.
     """
-    facts, tree, blobs = _parts(path)
-    return Contents(json.loads(facts), _value(json.loads(tree), memoryview(blobs)))
+    metadata, tree, blobs = _parts(path)
+    return Contents(json.loads(metadata), _value(json.loads(tree), memoryview(blobs)))
 
 
-def read_facts(path: Path) -> dict[str, Any]:
-    """Only the facts, of a container that is whole; needs no torch."""
-    facts: dict[str, Any] = json.loads(_parts(path)[0])
-    return facts
+def read_metadata(path: Path) -> dict[str, Any]:
+    """Read only the metadata of an intact container; needs no torch."""
+    metadata: dict[str, Any] = json.loads(_parts(path)[0])
+    return metadata
 
 
 def _parts(path: Path) -> list[bytes]:
-    """The three parts of a file, after every check."""
+    """The three parts of a file, verified."""
     data = _bytes_of(path)
     _check_kind(path, data)
     if len(data) < _HEAD.size + _REST.size:
         raise _truncated(path, len(data), None)
     *lengths, digest = _REST.unpack_from(data, _HEAD.size)
     begin = _HEAD.size + _REST.size
-    whole = begin + sum(lengths)
-    if len(data) < whole:
-        raise _truncated(path, len(data), whole)
-    if len(data) > whole or hashlib.sha256(memoryview(data)[begin:]).digest() != digest:
+    size = begin + sum(lengths)
+    if len(data) < size:
+        raise _truncated(path, len(data), size)
+    if len(data) > size or hashlib.sha256(memoryview(data)[begin:]).digest() != digest:
         raise CheckpointError(
-            f"checkpoint {path} is damaged: its contents do not have the SHA-256 that was written with them. "
-            "Go on from the one before it with --resume-previous"
+            f"checkpoint {path} is damaged: its contents do not match the SHA-256 that was written with them. "
+            "Resume from the one before it with --resume-previous"
         )
     parts = []
     for length in lengths:
@@ -118,7 +118,7 @@ def _check_kind(path: Path, data: bytes) -> None:
         looks = next((what for start, what in _KNOWN_BEGINNINGS.items() if data.startswith(start)), "")
         looks = looks or f"it begins with {data[:8]!r}"
         raise CheckpointError(
-            f"{path} is no checkpoint of Ninelives: {looks}. Give a file from the checkpoints/ of a run directory"
+            f"{path} is not a checkpoint of Ninelives: {looks}. Name a file in the checkpoints/ of a run directory"
         )
     if len(data) < _HEAD.size:
         raise _truncated(path, len(data), None)
@@ -126,17 +126,17 @@ def _check_kind(path: Path, data: bytes) -> None:
     if number > FORMAT:
         raise CheckpointError(
             f"checkpoint {path} has format {number}, and this Ninelives reads formats up to {FORMAT}: a newer version "
-            "wrote it. Install that version, or go on from an older checkpoint"
+            "wrote it. Install that version, or resume from an older checkpoint"
         )
     if number < 1:
-        raise CheckpointError(f"checkpoint {path} is damaged: it has format {number}, which never was one")
+        raise CheckpointError(f"checkpoint {path} is damaged: it has format {number}, which does not exist")
 
 
-def _truncated(path: Path, there: int, whole: int | None) -> CheckpointError:
-    of = "" if whole is None else f" of {whole}"
+def _truncated(path: Path, there: int, size: int | None) -> CheckpointError:
+    of = "" if size is None else f" of {size}"
     return CheckpointError(
-        f"checkpoint {path} is truncated: it ends after {there}{of} bytes, as on a full disk or in a copy that was "
-        "broken off. Go on from the one before it with --resume-previous"
+        f"checkpoint {path} is truncated: it ends after {there}{of} bytes, as after a full disk or an interrupted "
+        "copy. Resume from the one before it with --resume-previous"
     )
 
 
@@ -156,7 +156,7 @@ def _json(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-# ---- the tree: JSON, where a value that JSON has no word for is a list that begins with its kind --------------------
+# ---- the tree: JSON, where a value that JSON cannot hold is a list that starts with its kind -------------------------
 
 
 def _plain(value: Any, place: str, blobs: list[bytes]) -> Any:
@@ -169,25 +169,25 @@ def _plain(value: Any, place: str, blobs: list[bytes]) -> Any:
         items = [_plain(item, f"{place}[{number}]", blobs) for number, item in enumerate(value)]
         return [type(value).__name__, items]
     if isinstance(value, bytes | bytearray | memoryview):
-        return ["bytes", _kept(bytes(value), blobs)]
+        return ["bytes", _append(bytes(value), blobs)]
     if isinstance(value, np.ndarray | np.generic):
         return _plain_array(np.asarray(value), place, blobs)
     if (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
         flat = value.detach().cpu().contiguous().reshape(-1)
         raw = flat.view(torch.uint8).numpy().tobytes()
-        return ["tensor", str(value.dtype).removeprefix("torch."), list(value.shape), _kept(raw, blobs)]
+        return ["tensor", str(value.dtype).removeprefix("torch."), list(value.shape), _append(raw, blobs)]
     raise TypeError(
-        f"{place} is a {type(value).__name__}, which a checkpoint cannot keep; give its state as plain values"
+        f"{place} is a {type(value).__name__}, which a checkpoint cannot hold; give its state as plain values"
     )
 
 
 def _plain_array(array: npt.NDArray[Any], place: str, blobs: list[bytes]) -> Any:
     if array.dtype.hasobject or array.dtype.names:
-        raise TypeError(f"{place} is an array of {array.dtype}, which a checkpoint cannot keep")
-    return ["array", array.dtype.str, list(array.shape), _kept(array.tobytes(), blobs)]
+        raise TypeError(f"{place} is an array of {array.dtype}, which a checkpoint cannot hold")
+    return ["array", array.dtype.str, list(array.shape), _append(array.tobytes(), blobs)]
 
 
-def _kept(raw: bytes, blobs: list[bytes]) -> int:
+def _append(raw: bytes, blobs: list[bytes]) -> int:
     blobs.append(raw)
     return len(raw)
 
@@ -195,11 +195,11 @@ def _kept(raw: bytes, blobs: list[bytes]) -> int:
 def _key(key: Any, place: str) -> Any:
     if isinstance(key, str) or type(key) is int:
         return key
-    raise TypeError(f"{place} has the key {key!r}; a checkpoint keeps keys that are str or int")
+    raise TypeError(f"{place} has the key {key!r}; keys of a checkpoint must be str or int")
 
 
 def _value(plain: Any, blobs: memoryview) -> Any:
-    """The tree again. Blobs lie in the order in which the tree names them."""
+    """Rebuild the tree. Blobs are stored in the order in which the tree refers to them."""
     taken = 0
 
     def take(length: int) -> memoryview:

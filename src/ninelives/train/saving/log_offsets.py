@@ -1,9 +1,9 @@
-"""How long each log was when a checkpoint was taken, so that a resumed run continues its logs and repeats no row.
+"""The size of each log at each checkpoint, so that a resumed run continues its logs and repeats no row.
 
 ::
 
     progress.csv  ──────────────────┤ checkpoint at step 20,000 ├─────── rows of a trainer that was killed
-    after --resume ─────────────────┤ cut back to here          ├── the same steps, made again, written once
+    after --resume ─────────────────┤ truncated to here         ├── the same steps, done again, written once
 
 Only for files that grow at their end. Must never make a file longer.
 """
@@ -18,33 +18,33 @@ from pathlib import Path
 from ninelives.train.saving.run_dir import replace_text
 
 KEEP = 50
-"""Marks that are kept: more than anybody keeps checkpoints."""
+"""Checkpoints whose offsets are kept: more than a run keeps checkpoints."""
 
 
-class Marks:
-    """The lengths of a run's logs at its checkpoints. Names are relative to the run's directory."""
+class LogOffsets:
+    """The sizes of a run's logs at its checkpoints. Paths are relative to the run's directory."""
 
     def __init__(self, run_dir: Path) -> None:
-        self._dir, self._path = run_dir, run_dir / "marks.json"
+        self._dir, self._path = run_dir, run_dir / "log_offsets.json"
 
     def note(self, step: int, logs: Iterable[Path]) -> None:
-        """Remember the present lengths for the checkpoint of this step."""
+        """Save the present sizes for the checkpoint of this step."""
         sizes = {str(log.relative_to(self._dir)): log.stat().st_size for log in logs if log.exists()}
-        marks = {**self._read(), step: sizes}
-        newest = sorted(marks)[-KEEP:]
-        replace_text(self._path, json.dumps({str(key): marks[key] for key in newest}))
+        offsets = {**self._read(), step: sizes}
+        newest = sorted(offsets)[-KEEP:]
+        replace_text(self._path, json.dumps({str(key): offsets[key] for key in newest}))
 
     def cut(self, step: int, logs: Iterable[Path]) -> None:
-        """Cut the logs back to where they were at this step's checkpoint; later marks are forgotten.
+        """Truncate the logs to their sizes at this step's checkpoint; later offsets are dropped.
 
-        A killed trainer may have written the checkpoint and not its mark: then nothing came after it, and nothing is
-        cut.
+        A trainer may have been killed after it wrote the checkpoint and before it saved the offsets: then nothing was
+        logged after the checkpoint, and nothing is truncated.
         """
-        marks = self._read()
-        if step in marks:
+        offsets = self._read()
+        if step in offsets:
             for log in logs:
-                self._shorten(log, marks[step].get(str(log.relative_to(self._dir)), 0))
-        kept = {str(key): sizes for key, sizes in marks.items() if key <= step}
+                self._shorten(log, offsets[step].get(str(log.relative_to(self._dir)), 0))
+        kept = {str(key): sizes for key, sizes in offsets.items() if key <= step}
         replace_text(self._path, json.dumps(kept))
 
     def _shorten(self, log: Path, size: int) -> None:

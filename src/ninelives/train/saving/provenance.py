@@ -1,4 +1,4 @@
-"""Where a run comes from: versions, commit, machine, command line. Reads only; what cannot be had is left out."""
+"""Where a run comes from: versions, commit, machine, command line. Only reads; what is unknown is left out."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ninelives import host
 
 PACKAGES = ("torch", "numpy", "gymnasium")
 GIT_TIMEOUT_S = 5.0
-"""A commit is nice to know; a network file system that hangs is no reason not to train."""
+"""The commit is optional: a slow network file system must not delay training for longer."""
 
 
-def facts_of_start() -> dict[str, Any]:
-    """The facts of a start that happens now, in the current directory."""
+def provenance() -> dict[str, Any]:
+    """What is known about a start that happens now, in the current directory."""
     return {
         "at": time.strftime("%Y-%m-%d %H:%M:%S%z"),
         "command": list(sys.orig_argv),
@@ -34,7 +34,7 @@ def facts_of_start() -> dict[str, Any]:
 
 
 def git_facts(directory: str | None = None) -> dict[str, Any]:
-    """The commit of the working directory and whether files differ from it; empty outside of a repository."""
+    """The commit of the working directory and whether files differ from it; empty outside a repository."""
     commit = _git(directory, "rev-parse", "HEAD")
     if not commit:
         return {}
@@ -49,7 +49,7 @@ def _version(package: str) -> str:
 
 
 def _git(directory: str | None, *args: str) -> str:
-    environ = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # a trainer must not disturb whoever commits beside it
+    environ = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # must not disturb a commit that happens at the same time
     try:
         done = subprocess.run(
             ["git", *args], cwd=directory, env=environ, capture_output=True, text=True, timeout=GIT_TIMEOUT_S

@@ -1,6 +1,6 @@
-"""Which checkpoint a run goes on from, and whether the run that goes on is the same run.
+"""Which checkpoint a run is resumed from, and whether its settings allow that.
 
-Owns these two decisions. Reads checkpoints, changes nothing but the names of damaged ones.
+Owns these two decisions. Reads checkpoints, and changes nothing but the names of damaged ones.
 """
 
 from __future__ import annotations
@@ -27,42 +27,42 @@ FREE = (
     "log",
     "pool",
 )
-"""What may differ when a run goes on: how long, where, how it is watched, and how its processes are run.
+"""Settings that may change when a run is resumed: its length, place, logs, and how its processes are run.
 
-``device`` and ``threads`` add numbers in another order: the run goes on well, but no longer bit for bit.
+``device`` and ``threads`` change the order of additions: the run continues correctly, but no longer bit for bit.
 """
 
 FIXED = ("pool.autoreset", "pool.split", "pool.ready")
-"""Of what is free, what decides which rows are learned from, and so may not differ."""
+"""Exceptions to ``FREE``: they decide which rows are learned from, so they must not change."""
 
 
 def chosen(checkpoints: Checkpoints, *, previous: bool = False) -> Checkpoint | None:
-    """The checkpoint to go on from: the newest, or with ``previous`` the newest that is whole.
+    """The checkpoint to resume from: the newest, or with ``previous`` the newest intact one.
 
-    None if the run was ended before it had written its first: then it begins again, and nothing is lost.
+    None if the run ended before its first checkpoint: then it starts again from the beginning.
 
     Raises:
-        CheckpointError: the newest cannot be used, or none can; says what to do.
+        CheckpointError: the newest cannot be used, or with ``previous`` none can.
     """
     newest = checkpoints.newest()
     if newest is None:
         return None
     if not previous:
         return load(newest)
-    whole = checkpoints.previous()
-    if whole is None:
+    intact = checkpoints.previous()
+    if intact is None:
         raise CheckpointError(
-            f"none of the checkpoints in {checkpoints.directory} is whole; they are kept there as *.damaged. "
-            "Start anew with --force, or bring one back from a backup"
+            f"all checkpoints in {checkpoints.directory} are damaged; they are kept there as *.damaged. "
+            "Start the run again with --force, or restore a checkpoint from a backup"
         )
-    return load(whole)
+    return load(intact)
 
 
 def check_same(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse to go on as another run: both are resolved configurations as plain trees.
+    """Refuse to resume with other settings; both arguments are resolved configurations as plain trees.
 
     Raises:
-        ConfigError: names every setting that differs and may not, with both values.
+        ConfigError: names each setting that differs but must not, with both values.
     """
     before, after = dict(_flat(as_json(saved))), dict(_flat(as_json(now)))
     differing = [
@@ -72,9 +72,9 @@ def check_same(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     ]
     if differing:
         raise ConfigError(
-            "a resumed run must go on with the settings it began with, and these differ:\n"
+            "a resumed run must keep its settings, but these differ:\n"
             + "\n".join(differing)
-            + "\nLeave them out, or begin a new run from the old weights with --model CHECKPOINT"
+            + "\nRemove them, or start a new run from the old weights with --model CHECKPOINT"
         )
 
 
@@ -83,7 +83,7 @@ def _is_fixed(key: str) -> bool:
 
 
 def _flat(tree: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """``{"a": {"b": 1}}`` as ``("a.b", 1)``; an empty mapping says no more than its absence."""
+    """``{"a": {"b": 1}}`` as ``("a.b", 1)``; an empty mapping counts as absent."""
     for key, value in tree.items():
         if isinstance(value, Mapping) and value:
             yield from _flat(value, f"{before}{key}.")

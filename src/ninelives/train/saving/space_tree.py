@@ -1,6 +1,6 @@
-"""Spaces as plain values, so that a checkpoint alone is enough to build its policy, and reading it runs no code.
+"""Spaces as plain values, so that a policy can be built from its checkpoint alone, and reading one runs no code.
 
-Owns both directions for the spaces that can be learned from.
+Owns both directions, for the spaces that the trainer supports.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ninelives.errors import CheckpointError
 
 
 def plain(space: spaces.Space[Any]) -> dict[str, Any]:
-    """A space as a tree that a checkpoint can keep.
+    """A space as a tree that a checkpoint can hold.
 
     Raises:
-        TypeError: it is of a kind that cannot be learned from.
+        TypeError: the trainer does not support this kind of space.
     """
     match space:
         case spaces.Box():
@@ -32,14 +32,14 @@ def plain(space: spaces.Space[Any]) -> dict[str, Any]:
             return {"kind": "Dict", "parts": [[key, plain(part)] for key, part in space.spaces.items()]}
         case spaces.Tuple():
             return {"kind": "Tuple", "parts": [plain(part) for part in space.spaces]}
-    raise TypeError(f"a checkpoint cannot keep the space {space}")
+    raise TypeError(f"a checkpoint cannot hold the space {space}")
 
 
 def space_of(tree: dict[str, Any]) -> spaces.Space[Any]:
-    """The space again.
+    """The space that ``plain`` described.
 
     Raises:
-        CheckpointError: no space of this version is described so.
+        CheckpointError: this version does not know the kind of space.
     """
     match tree:
         case {"kind": "Box", "low": low, "high": high, "dtype": dtype}:
@@ -54,4 +54,6 @@ def space_of(tree: dict[str, Any]) -> spaces.Space[Any]:
             return spaces.Dict([(key, space_of(part)) for key, part in parts])
         case {"kind": "Tuple", "parts": parts}:
             return spaces.Tuple([space_of(part) for part in parts])
-    raise CheckpointError(f"the checkpoint describes a space that is not known here: {tree.get('kind')!r}")
+    raise CheckpointError(
+        f"the checkpoint describes a kind of space that this version does not know: {tree.get('kind')!r}"
+    )
