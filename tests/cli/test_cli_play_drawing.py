@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from ninelives.console.half_blocks import UPPER_HALF, Canvas, fit
 from ninelives.console.keys import BUTTON_OF, COMMAND_OF, key_names
 from ninelives.console.playing import write_numbered
 from ninelives.sims.emulators.emulator import BUTTONS
+from ninelives.view.half_blocks import UPPER_HALF, HalfBlockScreen, fit
 
 TOKEN = re.compile(rf"\x1b\[(?P<place>\d+;\d+)H|\x1b\[(?P<color>[\d;]+)m|(?P<cell>{UPPER_HALF})")
 
@@ -43,12 +43,12 @@ def picture():
 
 def test_a_terminal_shows_the_picture_to_the_pixel(picture):
     screen = Screen(8, 12)
-    screen.write(Canvas(true_color=True).draw(picture))
+    screen.write(HalfBlockScreen(true_color=True).draw(picture))
     assert np.array_equal(screen.pixels, picture)
 
 
 def test_only_what_changed_is_written(picture):
-    canvas, screen = Canvas(true_color=True), Screen(8, 12)
+    canvas, screen = HalfBlockScreen(true_color=True), Screen(8, 12)
     screen.write(canvas.draw(picture))
     assert canvas.draw(picture) == ""
     after = picture.copy()
@@ -61,7 +61,7 @@ def test_only_what_changed_is_written(picture):
 
 
 def test_everything_is_written_again_after_the_terminal_was_cleared(picture):
-    canvas, screen = Canvas(true_color=True), Screen(8, 12)
+    canvas, screen = HalfBlockScreen(true_color=True), Screen(8, 12)
     canvas.draw(picture)
     canvas.forget()
     screen.write(canvas.draw(picture))
@@ -71,7 +71,7 @@ def test_everything_is_written_again_after_the_terminal_was_cleared(picture):
 def test_a_terminal_of_256_colours_gets_the_nearest():
     image = np.zeros((2, 1, 3), np.uint8)
     image[0], image[1] = (255, 0, 0), (0, 0, 255)
-    assert "\x1b[38;5;196;48;5;21m" in Canvas(true_color=False).draw(image)
+    assert "\x1b[38;5;196;48;5;21m" in HalfBlockScreen(true_color=False).draw(image)
 
 
 @pytest.mark.parametrize(

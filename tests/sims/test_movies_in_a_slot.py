@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 
-from ninelives.console.game_session import GameSlot, find_game
+from ninelives.console.game_session import GameSession, find_game
 from ninelives.errors import CheckpointError
 from ninelives.sims.emulators.emulator import pad_of
 from ninelives.sims.emulators.movies import Recorder
@@ -15,7 +15,7 @@ PADS = [0] * 20 + [pad_of("start")] * 2 + [0] * 5 + [pad_of("right")] * 10 + [pa
 
 
 def filmed(game, murders=()):
-    with GameSlot(find_game(game, None), frame_skip=2, hashed=True) as slot:
+    with GameSession(find_game(game, None), frame_skip=2, hashed=True) as slot:
         recorder = Recorder(slot.identity, slot.frame_skip, game, slot.start)
         for step, pad in enumerate(PADS):
             if step in murders:
@@ -34,7 +34,7 @@ def test_a_murdered_worker_leaves_no_trace_in_a_movie(game):
 
 
 def test_a_moment_is_gone_back_to_also_after_a_murder():
-    with GameSlot(find_game("ninelives/Lantern-v0", None), hashed=True) as slot:
+    with GameSession(find_game("ninelives/Lantern-v0", None), hashed=True) as slot:
         for pad in PADS[:25]:
             slot.step(pad)
         moment, here = slot.moment(), slot.picture().copy()
@@ -48,9 +48,9 @@ def test_a_moment_is_gone_back_to_also_after_a_murder():
 
 
 def test_a_moment_of_another_game_is_refused_before_the_worker_sees_it():
-    with GameSlot(find_game("ninelives/Lantern-v0", None)) as slot:
+    with GameSession(find_game("ninelives/Lantern-v0", None)) as slot:
         moment = slot.moment()
-    with GameSlot(find_game("ninelives/Errand-v0", None)) as slot:
+    with GameSession(find_game("ninelives/Errand-v0", None)) as slot:
         with pytest.raises(CheckpointError, match="another ROM"):
             slot.go_to(moment)
         with pytest.raises(CheckpointError, match="no snapshot"):

@@ -84,9 +84,9 @@ def test_a_hang_tells_slot_phase_count_line_and_the_timeout_to_raise():
     assert "if it is only slow, raise step_timeout_s above 0.5 s" in found.advice
 
 
-def test_the_seed_and_action_of_the_last_fault_are_told_for_replaying_it():
+def test_the_seed_and_action_of_the_last_fault_are_shown_for_replaying_it():
     assert "with seed 7, action 3" in only(fault(110.0, seed=7, last_action=3)).details
-    assert "the last time with seed 9" in only(fault(110.0, seed=7), fault(111.0, seed=9)).details
+    assert "most recently with seed 9" in only(fault(110.0, seed=7), fault(111.0, seed=9)).details
 
 
 def test_faults_with_different_causes_are_different_findings_and_the_most_frequent_comes_first():
@@ -101,7 +101,7 @@ def test_one_cause_in_several_slots_is_one_finding_with_the_count_of_each():
     assert "slot 0: once, slot 1: twice" in found.details
 
 
-def test_a_fault_without_a_culprit_is_told_of_all_slots_of_its_worker():
+def test_a_fault_without_a_culprit_is_reported_of_all_slots_of_its_worker():
     killed = fault(110.0, kind="crashed", phase="idle", culprit=None, signal="SIGKILL", summary="killed by SIGKILL")
     assert only(killed).title == "slots 0-1 were killed by SIGKILL, once"
 
@@ -117,7 +117,7 @@ def test_a_kill_suggests_memory_and_fewer_workers():
     assert "it grew from 100 MB to 900 MB: max_rss_bytes=720_000_000" in advice
 
 
-def test_the_time_until_a_slot_was_back_with_a_fresh_episode_is_told():
+def test_the_time_until_a_slot_was_back_with_a_fresh_episode_is_reported():
     others = EpisodeStarted(at_s=110.5, slots=(3,), seconds=0.5)
     back = EpisodeStarted(at_s=112.0, slots=(0,), seconds=1.9)
     assert "back after 1.90 s" in only(fault(110.1), others, back).details
@@ -128,7 +128,7 @@ def test_a_slot_that_never_came_back_has_no_time_of_return():
     assert not any("back after" in detail for detail in only(before, fault(110.0)).details)
 
 
-def test_an_exception_is_told_with_its_line():
+def test_an_exception_is_reported_with_its_line():
     traceback = 'Traceback (most recent call last):\n  File "/me/game.py", line 9, in step\nValueError: boom\n'
     found = only(fault(110.0, kind="raised", summary="raised ValueError: boom in step", traceback=traceback))
     assert found.title == "slot 1 raised ValueError: boom in step, once"
@@ -141,10 +141,10 @@ def test_an_exception_is_told_with_its_line():
         ("construct", "start_concurrency=1"),
         ("import", "preload=["),
         ("reset", "raise reset_timeout_s"),
-        ("idle", "stopped from outside"),
+        ("idle", "it was stopped (SIGSTOP"),
     ],
 )
-def test_each_phase_of_a_hang_has_its_own_cure(phase, advice):
+def test_each_phase_of_a_hang_has_its_own_remedy(phase, advice):
     assert advice in " ".join(only(fault(110.0, phase=phase)).advice)
 
 
@@ -162,18 +162,18 @@ def test_a_poison_action_and_a_cursed_slot_are_noticed():
 
 
 def test_neighbours_that_lost_their_episode_are_a_reason_for_more_workers():
-    assert "lost their episodes with it: more workers" in " ".join(only(fault(110.0, slots=(0, 1))).advice)
+    assert "lost their episodes too: with more workers" in " ".join(only(fault(110.0, slots=(0, 1))).advice)
     assert "more workers" not in " ".join(only(fault(110.0, slots=(1,))).advice)
 
 
-def test_a_pool_that_never_came_up_says_so_with_the_reason_of_its_worker():
+def test_a_pool_that_never_started_says_so_with_the_reason_of_its_worker():
     traceback = "Traceback (most recent call last):\n  File \"/me/game.py\", line 3, in make\nKeyError: 'rom'\n"
     text = text_of(
         fault(100.0, kind="start", phase="construct", culprit=None, during_start=True, traceback=traceback,
               summary="never started: KeyError: 'rom' during construct"),
         closed(),
     )  # fmt: skip
-    assert "the pool never came up" in text
+    assert "the pool never started" in text
     assert "never started: KeyError: 'rom' during construct" in text
     assert "at /me/game.py:3 in make" in text
     assert "mistake in the environment's settings" in text
@@ -183,16 +183,16 @@ def test_a_pool_that_never_came_up_says_so_with_the_reason_of_its_worker():
 def test_quarantine_is_a_problem_of_its_own():
     found = only(SlotQuarantined(at_s=150.0, slots=(3,), worker=1, restarts=11, window_s=300.0))
     assert found.severity is Severity.PROBLEM
-    assert found.title == "slot 3 was taken out after 11 faults"
+    assert found.title == "slot 3 quarantined after 11 faults"
 
 
 def test_a_lost_keeper_is_a_problem():
     assert only(KeeperLost(at_s=150.0, cause="gone")).severity is Severity.PROBLEM
 
 
-def test_a_run_without_an_end_is_told_apart_from_a_closed_one():
-    assert "the run has no end" in text_of(started(), sample({}))
-    assert "the run has no end" not in text_of(started(), sample({}), closed())
+def test_a_run_without_an_end_is_distinguished_from_a_closed_one():
+    assert "the run has no recorded end" in text_of(started(), sample({}))
+    assert "the run has no recorded end" not in text_of(started(), sample({}), closed())
 
 
 def test_workers_killed_at_close_point_to_the_closing_time():
@@ -258,8 +258,8 @@ def test_numbers_of_a_damaged_sample_do_not_stop_the_diagnosis():
     assert findings_of(started(), damaged, closed()) == []
 
 
-def test_no_events_at_all_is_a_pool_that_never_came_up():
-    assert [f.title for f in findings_of()] == ["the pool never came up"]
+def test_no_events_at_all_is_a_pool_that_never_started():
+    assert [f.title for f in findings_of()] == ["the pool never started"]
 
 
 def test_words_for_slots_times_and_sizes():

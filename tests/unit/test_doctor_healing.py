@@ -50,14 +50,14 @@ def only(*events):
     return findings[0]
 
 
-def test_a_healed_slot_is_told_with_count_median_and_replayed_steps():
+def test_a_healed_slot_is_reported_with_count_median_and_replayed_steps():
     found = only(*(healed(110.0 + k, 3, seconds, 100) for k, seconds in enumerate((0.020, 0.024, 0.5))))
     assert found.title == "slot 3 was healed 3 times, median 24.0 ms, 300 steps replayed"
     assert found.severity is Severity.NOTE
     assert only(healed(110.0, 2)).title == "slot 2 was healed once, 20.0 ms, 10 steps replayed"
 
 
-def test_several_healed_slots_are_told_together_and_each():
+def test_several_healed_slots_are_reported_together_and_each():
     found = only(healed(110.0, 0), healed(110.0, 1), healed(120.0, 1))
     assert found.title == "slots 0-1 were healed 3 times, median 20.0 ms, 30 steps replayed"
     assert found.details == (
@@ -91,8 +91,8 @@ def test_a_replay_that_differs_points_to_chance_and_to_every_way_out():
     found = only(diverged(110.0, 2, 17))
     assert found.title == "slot 2 diverged at step 17: not deterministic"
     assert found.severity is Severity.PROBLEM
-    for cure in ("`ninelives check ENV`", "`ninelives chaos ENV`", "seed_episodes=True", "on_fault='cut'"):
-        assert cure in " ".join(found.advice)
+    for remedy in ("`ninelives check ENV`", "`ninelives chaos ENV`", "seed_episodes=True", "on_fault='cut'"):
+        assert remedy in " ".join(found.advice)
 
 
 def test_replays_that_differ_again_and_again_are_one_finding():
@@ -109,12 +109,12 @@ def test_a_replay_that_broke_off_is_not_called_chance():
 def test_a_poison_action_is_named_with_its_place():
     found = findings_of(fault(110.0), failed(110.2, 1, "poison", 40), fault(120.0), failed(120.2, 1, "poison", 9))
     titles = [f.title for f in found]
-    assert "action 3 is poison in slot 1 at step 40, slot 1 at step 9" in titles
+    assert "action 3 breaks the environment every time: slot 1 at step 40, slot 1 at step 9" in titles
 
 
 def test_a_reset_that_breaks_every_time_is_not_blamed_on_an_action():
     titles = [f.title for f in findings_of(fault(110.0, phase="reset"), failed(110.2, 1, "poison", 40))]
-    assert "the autoreset is poison in slot 1 at step 40" in titles
+    assert "the autoreset breaks the environment every time: slot 1 at step 40" in titles
 
 
 def test_giving_up_points_to_whoever_kills():
@@ -123,15 +123,15 @@ def test_giving_up_points_to_whoever_kills():
     assert "memory" in found.advice[0]
 
 
-def test_what_can_never_be_healed_is_told_in_the_pools_own_words():
+def test_what_can_never_be_healed_is_reported_in_the_pools_own_words():
     why = "its actions are objects, which are not written down"
     found = only(*(failed(110.0 + slot, slot, "cannot", 3, detail=why) for slot in (0, 1)))
     assert found.title == f"slots 0-1 could not be healed, twice: {why}"
 
 
-def test_a_replay_under_way_at_the_end_of_the_record_is_told():
+def test_a_replay_under_way_at_the_end_of_the_event_file_is_reported():
     progress = ReplayProgress(at_s=150.0, slots=(2,), done=4000, total=90_000)
-    title = "slot 2 was still being replayed when the record ended: 4,000 of 90,000 steps"
+    title = "slot 2 was still replaying when the event file ended: 4,000 of 90,000 steps"
     assert [f.title for f in findings_of(progress)] == [title]
     assert title not in [f.title for f in findings_of(progress, healed(160.0, 2))]
 
@@ -148,7 +148,7 @@ def test_slow_healing_suggests_snapshots_or_spares_where_they_help():
 
 def test_spares_that_stepped_in_are_a_note():
     found = only(SpareStepped(at_s=110.0, worker=1), SpareStepped(at_s=120.0, worker=0))
-    assert (found.severity, found.title) == (Severity.NOTE, "a spare stepped in for workers 0, 1, twice")
+    assert (found.severity, found.title) == (Severity.NOTE, "a spare worker replaced workers 0, 1, twice")
 
 
 @pytest.mark.parametrize("events", [(fault(110.0),), (fault(110.0), healed(105.0, 0))])
@@ -156,6 +156,6 @@ def test_a_fault_without_an_outcome_stays_a_problem(events):
     assert next(f for f in findings_of(*events) if "SIGSEGV" in f.title).severity is Severity.PROBLEM
 
 
-def test_a_hang_in_a_replay_is_told_with_the_deadline_that_was_passed():
+def test_a_hang_in_a_replay_is_reported_with_the_deadline_that_was_passed():
     hung = fault(110.0, kind="hung", phase="restore", summary="hung in restore for 60.0 s (limit 60 s)", signal=None)
     assert "if it is only slow, raise reset_timeout_s above 60 s" in only(hung).advice

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from ninelives.cli.diagnosis import machine
+from ninelives.cli.diagnosis import machine_checks as machine
 from ninelives.cli.diagnosis.finding import Severity
 from ninelives.cli.reporting.verdict_table import GOOD, Verdict, conclude, show
 
@@ -15,7 +15,7 @@ def test_a_machine_with_all_its_cores_is_good():
     assert machine.judge_cores(8, 8, 8).severity is GOOD
 
 
-def test_cores_taken_away_are_told_with_who_took_them():
+def test_cores_taken_away_are_reported_with_who_took_them():
     assert "affinity allows 2" in machine.judge_cores(8, 2, 2).found
     quota = machine.judge_cores(8, 8, 3)
     assert quota.severity is Severity.WARNING
@@ -31,7 +31,7 @@ def test_a_low_hard_limit_of_open_files_is_a_warning_with_the_number_of_workers_
     assert machine.judge_descriptors(1024, resource.RLIM_INFINITY).severity is GOOD
 
 
-def test_a_containers_memory_limit_is_told_and_little_memory_is_a_warning():
+def test_a_containers_memory_limit_is_reported_and_little_memory_is_a_warning():
     assert "this container may use 2.0 GB" in machine.judge_memory(8 * GB, 2 * GB, 6 * GB).found
     assert machine.judge_memory(8 * GB, 8 * GB, GB // 10).severity is Severity.WARNING
     assert machine.judge_memory(8 * GB, GB // 10, 6 * GB).severity is Severity.WARNING
@@ -49,9 +49,9 @@ def test_without_the_native_path_only_python_stacks_will_be_seen():
     assert "Python and native stack" in machine.judge_stacks(True, gdb=False, ptrace_scope="1").found
 
 
-def test_grouping_by_session_is_told_either_way():
-    assert machine.judge_autogroup("1").found.startswith("on:")
-    assert machine.judge_autogroup("0").found == "no grouping by session"
+def test_grouping_by_session_is_reported_either_way():
+    assert machine.judge_autogroup("1").found.startswith("autogroup is on:")
+    assert machine.judge_autogroup("0").found == "autogroup is off"
 
 
 def test_a_temporary_directory_that_takes_no_files_is_a_problem(tmp_path):

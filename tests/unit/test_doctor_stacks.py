@@ -1,6 +1,6 @@
 """The doctor names the line that is to blame, not the machinery around it."""
 
-from ninelives.cli.diagnosis.stacks import exception_line, guilty_line, raising_line
+from ninelives.cli.diagnosis.stacks import blamed_line, exception_line, raising_line
 
 OURS = """\
   File "/opt/lib/ninelives/worker/main.py", line 111 in serve
@@ -25,7 +25,7 @@ IN_A_LIBRARY = SYSTEM_ONLY + "/home/me/libgame.so(emulate_frame+0x10)[0x7f0b07b5
 
 
 def test_a_hang_is_blamed_on_the_innermost_line_of_the_environment():
-    assert guilty_line(HUNG) == "/home/me/game.py:13 in wait_for_player"
+    assert blamed_line(HUNG) == "/home/me/game.py:13 in wait_for_player"
 
 
 def test_a_hang_inside_an_installed_package_names_the_environments_line_that_called_it():
@@ -37,16 +37,16 @@ Current thread 0x00007f0b0808cb80 (most recent call first):
     expected = (
         "/venv/lib/python3.11/site-packages/requests/api.py:59 in request, called from /home/me/game.py:8 in step"
     )
-    assert guilty_line(dump) == expected
+    assert blamed_line(dump) == expected
 
 
-def test_a_hang_inside_our_own_simulators_is_told_as_one_inside_an_installed_package():
+def test_a_hang_inside_our_own_simulators_is_reported_as_one_inside_an_installed_package():
     dump = f"""\
 Current thread 0x00007f0b0808cb80 (most recent call first):
   File "/home/me/ninelives/src/ninelives/sims/libretro/game.py", line 90 in run
   File "/home/me/mygame.py", line 8 in step
 {OURS}"""
-    assert guilty_line(dump).endswith("game.py:90 in run, called from /home/me/mygame.py:8 in step")
+    assert blamed_line(dump).endswith("game.py:90 in run, called from /home/me/mygame.py:8 in step")
 
 
 def test_other_threads_are_not_blamed():
@@ -54,26 +54,26 @@ def test_other_threads_are_not_blamed():
 Thread 0x00007f0b00000000 (most recent call first):
   File "/home/me/music.py", line 2 in play
 {HUNG}"""
-    assert guilty_line(dump) == "/home/me/game.py:13 in wait_for_player"
+    assert blamed_line(dump) == "/home/me/game.py:13 in wait_for_player"
 
 
 def test_a_native_library_is_named_beside_the_line_that_called_it():
-    assert guilty_line(HUNG + IN_A_LIBRARY) == (
+    assert blamed_line(HUNG + IN_A_LIBRARY) == (
         "/home/me/game.py:13 in wait_for_player, inside libgame.so (emulate_frame)"
     )
 
 
 def test_the_system_and_python_are_not_blamed_for_a_native_stack():
-    assert guilty_line(HUNG + SYSTEM_ONLY) == "/home/me/game.py:13 in wait_for_player"
+    assert blamed_line(HUNG + SYSTEM_ONLY) == "/home/me/game.py:13 in wait_for_player"
 
 
 def test_a_native_step_without_python_lines_is_blamed_on_its_library():
     dump = f"Current thread 0x1 (most recent call first):\n{OURS}{IN_A_LIBRARY}"
-    assert guilty_line(dump) == "native code of libgame.so (emulate_frame)"
+    assert blamed_line(dump) == "native code of libgame.so (emulate_frame)"
 
 
-def test_text_without_a_stack_blames_nobody():
-    assert guilty_line("the emulator says hello\n") == ""
+def test_text_without_a_stack_blames_no_line():
+    assert blamed_line("the emulator says hello\n") == ""
     assert raising_line("") == ""
     assert exception_line("") == ""
 

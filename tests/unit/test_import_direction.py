@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "adapters": SIDES | {"pool"},
     "train": SIDES | {"pool", "adapters"},
     "testing": SIDES | {"worker", "pool", "adapters"},
-    "console": FOUNDATION | {"spec", "pool", "sims"},
+    "console": FOUNDATION | {"spec", "pool", "sims", "view"},
     "__main__": {"cli"},
     "cli": SIDES | {"pool", "adapters", "train", "view"},
 }

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ninelives.view.mosaic import Mosaic, half_blocks, layout, mosaic, picture_of
+from ninelives.view.half_blocks import half_block_lines
+from ninelives.view.mosaic import Mosaic, layout, mosaic, picture_of
 
 
 def image(*shape, value=7):
@@ -66,8 +67,8 @@ def test_a_slot_without_a_picture_stays_dark_and_the_others_are_shown():
 
 def test_two_pixels_become_one_cell():
     picture = np.array([[[255, 0, 0]], [[0, 0, 255]]], np.uint8)
-    assert half_blocks(picture, true_color=True) == ["\x1b[38;2;255;0;0;48;2;0;0;255m▀\x1b[0m"]
-    assert half_blocks(picture, true_color=False) == ["\x1b[38;5;196;48;5;21m▀\x1b[0m"]
+    assert half_block_lines(picture, true_color=True) == ["\x1b[38;2;255;0;0;48;2;0;0;255m▀\x1b[0m"]
+    assert half_block_lines(picture, true_color=False) == ["\x1b[38;5;196;48;5;21m▀\x1b[0m"]
 
 
 def test_rich_writes_as_many_lines_as_it_counts():

@@ -14,10 +14,10 @@ from ninelives.events import (
     SlotQuarantined,
 )
 from ninelives.view.curve import chart, sparkline
-from ninelives.view.live_output import NEWS_A_SECOND
-from ninelives.view.progress import TELL_EVERY_S, ProgressView
-from ninelives.view.train_model import CURVE_POINTS, TrainBoard
-from ninelives.view.train_panel import picture, status_line
+from ninelives.view.live_output import EVENTS_PER_SECOND
+from ninelives.view.progress import STATUS_EVERY_S, ProgressView
+from ninelives.view.train_model import CURVE_POINTS, TrainModel
+from ninelives.view.train_panel import panel, status_line
 
 
 @pytest.fixture
@@ -30,68 +30,68 @@ def lines(clock):
     return in_lines(ProgressView, clock)
 
 
-def up(board, workers=2):
-    workers_up(board, workers)
-    board.begin(0.0, "CartPole-v1", 0, 1000)
-    return board
+def up(model, workers=2):
+    workers_up(model, workers)
+    model.begin(0.0, "CartPole-v1", 0, 1000)
+    return model
 
 
 def test_speed_and_time_left_are_those_of_the_last_seconds():
-    board = up(TrainBoard())
+    model = up(TrainModel())
     for second in range(1, 60):
-        board.rollout(float(second), 5 * second, None, 1.0)
+        model.rollout(float(second), 5 * second, None, 1.0)
     for second in range(60, 80):
-        board.rollout(float(second), 295 + 10 * (second - 59), None, 1.0)
-    assert board.steps_per_s == pytest.approx(10.0)
-    assert board.seconds_left == pytest.approx((1000 - 495) / 10)
+        model.rollout(float(second), 295 + 10 * (second - 59), None, 1.0)
+    assert model.steps_per_s == pytest.approx(10.0)
+    assert model.seconds_left == pytest.approx((1000 - 495) / 10)
 
 
 def test_a_resumed_run_does_not_count_the_steps_of_before_as_speed():
-    board = TrainBoard()
-    board.begin(0.0, "CartPole-v1", 900, 1000)
-    board.rollout(1.0, 950, None, 1.0)
-    assert board.steps_per_s == pytest.approx(50.0)
-    assert board.seconds_left == pytest.approx(1.0)
+    model = TrainModel()
+    model.begin(0.0, "CartPole-v1", 900, 1000)
+    model.rollout(1.0, 950, None, 1.0)
+    assert model.steps_per_s == pytest.approx(50.0)
+    assert model.seconds_left == pytest.approx(1.0)
 
 
-def test_returns_are_the_mean_that_was_told_and_the_best_episode():
-    board = up(TrainBoard())
-    assert "no return yet" in status_line(board)
+def test_returns_are_the_mean_that_was_given_and_the_best_episode():
+    model = up(TrainModel())
+    assert "no return yet" in status_line(model)
     for total in (-5.0, 12.0, 3.0):
-        board.episode(total)
-    board.rollout(1.0, 100, 3.333, 1.0)
-    assert "return 3.33, best 12.00, 3 episodes" in status_line(board)
+        model.episode(total)
+    model.rollout(1.0, 100, 3.333, 1.0)
+    assert "return 3.33, best 12.00, 3 episodes" in status_line(model)
 
 
 def test_every_slot_has_its_state():
-    board = up(TrainBoard())
-    assert board.slot_states() == ["running"] * 4
-    board.note(SlotQuarantined(slots=(1,), worker=0, restarts=11, window_s=300.0))
-    assert board.slot_states() == ["running", "quarantined", "running", "running"]
+    model = up(TrainModel())
+    assert model.slot_states() == ["running"] * 4
+    model.note(SlotQuarantined(slots=(1,), worker=0, restarts=11, window_s=300.0))
+    assert model.slot_states() == ["running", "quarantined", "running", "running"]
 
 
-def test_faults_and_what_became_of_them_are_counted():
-    board = up(TrainBoard())
-    board.note(FaultSeen(**about(0), kind="crashed", phase="step", summary="killed by SIGKILL"))
-    board.note(RestartScheduled(**about(0), delay_s=0.1, restarts=1))
+def test_faults_and_how_they_were_resolved_are_counted():
+    model = up(TrainModel())
+    model.note(FaultSeen(**about(0), kind="crashed", phase="step", summary="killed by SIGKILL"))
+    model.note(RestartScheduled(**about(0), delay_s=0.1, restarts=1))
     for slot in (0, 1):
-        board.note(SlotHealed(slots=(slot,), seconds=0.1, replayed=3, from_step=0))
-    assert "1 fault, 1 restart, 2 slots healed" in status_line(board)
-    board.note(HealFailed(slots=(0,), reason="poison", step=3))
-    board.rollout(1.0, 10, None, 0.98)
-    assert "2.0% of rows lost" in status_line(board)
+        model.note(SlotHealed(slots=(slot,), seconds=0.1, replayed=3, from_step=0))
+    assert "1 fault, 1 restart, 2 slots healed" in status_line(model)
+    model.note(HealFailed(slots=(0,), reason="poison", step=3))
+    model.rollout(1.0, 10, None, 0.98)
+    assert "2.0% of rows lost" in status_line(model)
 
 
 def test_idle_shares_are_named():
-    board = up(TrainBoard())
-    board.update(1, {}, {"collector": 0.25, "learner": 0.5})
-    assert "idle: collector 25%, learner 50%" in status_line(board)
+    model = up(TrainModel())
+    model.update(1, {}, {"collector": 0.25, "learner": 0.5})
+    assert "idle: collector 25%, learner 50%" in status_line(model)
 
 
-def test_without_a_terminal_the_state_is_told_now_and_then(lines, clock):
+def test_without_a_terminal_the_state_is_printed_now_and_then(lines, clock):
     lines.begin("CartPole-v1", 0, 1000)
     for step in range(10, 500, 10):
-        clock.now += TELL_EVERY_S / 10
+        clock.now += STATUS_EVERY_S / 10
         lines.rollout(step, 1.0, 1.0)
     assert len(lines.written()) == 4
     assert lines.written()[0].startswith("110 of 1,000 steps")
@@ -99,42 +99,42 @@ def test_without_a_terminal_the_state_is_told_now_and_then(lines, clock):
     assert lines.written()[-1].startswith("490 of 1,000 steps")
 
 
-def test_a_finished_run_is_told_once(lines, clock):
+def test_a_finished_run_is_reported_once(lines, clock):
     lines.begin("CartPole-v1", 0, 10)
     lines.rollout(5, 1.0, 1.0)
-    clock.now += TELL_EVERY_S
+    clock.now += STATUS_EVERY_S
     lines.rollout(10, 1.0, 1.0)
     lines.close()
     assert len(lines.written()) == 1
     assert "left" not in lines.written()[0]
 
 
-def test_a_flood_of_faults_is_told_as_a_number(lines, clock):
+def test_a_flood_of_faults_becomes_a_number(lines, clock):
     for _ in range(100):
         lines.emit(FaultSeen(worker=0, slots=(0,), generation=1, kind="crashed", phase="step", summary="SIGKILL"))
     lines.close()
-    assert len(lines.written()) == NEWS_A_SECOND + 1
+    assert len(lines.written()) == EVENTS_PER_SECOND + 1
     assert lines.written()[-1] == "... and 95 more events"
 
 
 def test_a_healed_slot_is_news(lines):
     lines.emit(SlotHealed(slots=(3,), seconds=0.25, replayed=12, from_step=0))
-    assert lines.written() == ["slot 3: back in the same state after 0.25 s, 12 steps repeated"]
+    assert lines.written() == ["slot 3: back in the same state after 0.25 s, 12 steps replayed"]
 
 
-def drawn(board, news=()):
+def drawn(model, news=()):
     console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
-    console.print(picture(board, 10.0, news))
+    console.print(panel(model, 10.0, news))
     return console.file.getvalue()
 
 
 def test_the_panel_shows_everything_at_a_glance():
-    board = up(TrainBoard())
+    model = up(TrainModel())
     for second in range(1, 100):
-        board.rollout(float(second), second, float(second), 1.0)
-    board.episode(99.0)
-    board.update(99, {}, {"collector": 0.1, "learner": 0.9})
-    text = drawn(board, ["slot 3: back"])
+        model.rollout(float(second), second, float(second), 1.0)
+    model.episode(99.0)
+    model.update(99, {}, {"collector": 0.1, "learner": 0.9})
+    text = drawn(model, ["slot 3: back"])
     for part in ("ninelives CartPole-v1", "99 of 1,000 steps", "1 steps/s", "│ ■■■■  4 running",
                  "return 99.00, best 99.00", "idle: collector 10%", "0 faults", "slot 3: back", "▁", "█"):  # fmt: skip
         assert part in text
@@ -154,10 +154,10 @@ def test_on_a_terminal_the_panel_is_drawn_in_place(clock):
 
 
 def test_a_long_curve_is_thinned_and_keeps_its_end():
-    board = up(TrainBoard())
+    model = up(TrainModel())
     for step in range(1000):
-        board.rollout(float(step), step, float(step), 1.0)
-    thin = board.thin_curve()
+        model.rollout(float(step), step, float(step), 1.0)
+    thin = model.thin_curve()
     assert len(thin) <= CURVE_POINTS
     assert thin[-1] == (999, 999.0)
 

@@ -23,10 +23,10 @@ def ready(worker, generation=1, at_s=1000.0):
     return WorkerReady(**about(worker, generation, at_s), seconds=0.25, ready=1, total=2)
 
 
-def workers_up(board, workers):
+def workers_up(model, workers):
     for worker in range(workers):
-        board.note(WorkerSpawned(**about(worker), started=1, total=workers))
-        board.note(ready(worker))
+        model.note(WorkerSpawned(**about(worker), started=1, total=workers))
+        model.note(ready(worker))
 
 
 def in_lines(kind, clock):

@@ -1,1 +1,1 @@
-"""The command line: one file a verb. Verbs measure, ask and print; whatever decides is pure and lives beside them."""
+"""The command line: one file per verb. ``bench``, ``diagnosis`` and ``reporting`` hold what verbs share."""

@@ -1,4 +1,4 @@
-"""``ninelives chaos ENV``: kills workers while a pool steps and reports whether the environment is healed exactly."""
+"""``ninelives chaos ENV``: kills workers while a pool steps and reports whether the environment heals exactly."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from ninelives.testing.chaos_report import ChaosReport
 
 SHORT = 200
-"""Characters of a value that is shown; a whole picture helps nobody."""
+"""Characters shown of a differing value; a whole image would be unreadable."""
 
-SEED_IT = "seed every source of chance in reset(seed=...), and keep no clock, file or address in an observation"
+SEED_IT = "seed all randomness in reset(seed=...), and keep clocks, files and addresses out of observations"
 LOOK_CLOSER = (
-    "`ninelives check ENV` looks closer; until it is mended, on_fault='cut' masks what a fault has interrupted"
+    "`ninelives check ENV` examines it further; until it is fixed, on_fault='cut' masks the rows a fault interrupts"
 )
 
 
 @dataclass(frozen=True)
-class Chaos:
-    """Murder workers at random moments in random ways, and compare every row with an undisturbed twin's.
+class ChaosCommand:
+    """Break workers at random moments in random ways, and compare every row with an undisturbed run.
 
-    Exit code 0: every row was there, and equal. 1: a row differed or was cut.
+    Exit code 0: every row was present and equal. 1: a row differed or was cut.
 
     For example:
     $ ninelives chaos CartPole-v1
@@ -40,55 +40,55 @@ class Chaos:
     """
 
     env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
-    """A Gymnasium id like CartPole-v1, or module:factory."""
+    """A Gymnasium id such as CartPole-v1, or module:factory."""
 
     env_kwargs: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")] = ()
-    """Keyword arguments of the environment; values are read as Python if they can be."""
+    """Keyword arguments of the environment; values are parsed as Python literals where possible."""
 
     rom: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
-    """Your own ROM, for a game that needs one."""
+    """Your own ROM, for games that need one."""
 
     kills: int = 200
-    """Workers to end by SIGKILL."""
+    """Workers to kill by SIGKILL."""
 
     hangs: int = 20
-    """Workers to stop by SIGSTOP; found by the step's deadline."""
+    """Workers to stop by SIGSTOP; the step deadline detects them."""
 
     segfaults: int = 20
-    """Workers to have read an address that does not exist."""
+    """Workers to crash by reading an invalid address."""
 
     steps: int = 20_000
-    """Environment steps of all slots together (2,500 batches of 8); more if the murders take longer."""
+    """Environment steps of all slots together (2,500 batches of 8); more if the kills take longer."""
 
     num_envs: int = 8
-    """Slots."""
+    """Number of environments."""
 
     workers: int = 2
-    """Worker processes."""
+    """Number of worker processes."""
 
     batch_size: int | None = None
-    """Slots in a batch, for first-ready batches; by default all."""
+    """Slots per batch, for first-ready batches; by default all."""
 
     seed: int = 1
-    """Seed of the environments, the actions and the plan of murders."""
+    """Seed of the environments, the actions and the kills."""
 
     start_method: Literal["forkserver", "fork", "spawn"] = "forkserver"
     """How workers are started."""
 
     step_timeout: float = 0.5
-    """Seconds after which a step counts as hung; longer than the slowest step of the environment."""
+    """Seconds after which a step counts as hung; must exceed the environment's slowest step."""
 
     snapshot_every: int | None = None
-    """Steps between two snapshots, at least, if the environment can save its state; 0: none; by default the pool's."""
+    """Least number of steps between two snapshots, if the environment can save its state; 0: no snapshots."""
 
     ignore_infos: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")] = ()
-    """Infos that may differ, such as measured times; a dot leads to one inside another."""
+    """Infos that may differ, such as measured times; a dot reaches into nested infos, as in timing.step."""
 
     def run(self) -> int:
-        """Run, print the report, and judge it."""
-        from ninelives.testing.chaos import Chaos as Run
+        """Run and print the report."""
+        from ninelives.testing.chaos import Chaos
 
-        chaos = Run(
+        chaos = Chaos(
             env_spec(self.env, self.env_kwargs, self.rom), num_envs=self.num_envs, workers=self.workers,
             kills=self.kills, hangs=self.hangs, segfaults=self.segfaults, steps=self.steps, seed=self.seed,
             batch_size=self.batch_size, ignore_infos=self.ignore_infos, **self._settings(),
@@ -110,9 +110,9 @@ class Chaos:
 
 
 def facts(report: ChaosReport) -> Iterator[Verdict]:
-    """What was counted, one line each."""
+    """What was counted, one verdict per line."""
     delivered = ", ".join(f"{report.murders[kind]:,} of {plural(n, kind)}" for kind, n in report.wanted.items())
-    yield Verdict("murders", GOOD, delivered)
+    yield Verdict("kills", GOOD, delivered)
     yield Verdict("faults", GOOD, f"{_counts(report.faults) or 'none'}; {plural(report.restarts, 'restart')}")
     if report.phases:
         yield Verdict("moments", GOOD, _counts(report.phases))
@@ -122,7 +122,7 @@ def facts(report: ChaosReport) -> Iterator[Verdict]:
         yield Verdict("recovery", GOOD, f"{healed} healed; median {p50}, 90 % within {p90}, longest {most}")
         yield Verdict("replayed", GOOD, plural(report.replayed_steps, "step"))
     made = f"{plural(report.steps, 'step')} in {seconds_in_words(report.seconds)}"
-    yield Verdict("speed", GOOD, f"{report.steps_per_s:,.0f} steps/s with the twin beside it ({made})")
+    yield Verdict("speed", GOOD, f"{report.steps_per_s:,.0f} steps/s, the undisturbed run included ({made})")
     yield from _judge_rows(report)
 
 
@@ -141,13 +141,13 @@ def _judge_rows(report: ChaosReport) -> Iterator[Verdict]:
 
 
 def conclusion(report: ChaosReport) -> list[str]:
-    """The verdict in plain words, and what to do next."""
-    murders, rows = sum(report.murders.values()), plural(report.compared_rows, "row")
-    if report.is_exact and not murders:
-        return [f"equal: all {rows} are the same twice; nobody was murdered, so nothing was healed"]
+    """The result in words, and what to do next."""
+    kills, rows = sum(report.murders.values()), plural(report.compared_rows, "row")
+    if report.is_exact and not kills:
+        return [f"equal: all {rows} are the same in both runs; no worker was killed, so nothing was healed"]
     if report.is_exact:
-        equal = f"after {plural(murders, 'murder')} all {rows} equal the undisturbed run's"
-        return [f"safe: {equal}; {report.env} can be healed exactly"]
+        equal = f"after {plural(kills, 'kill')}, all {rows} equal those of the undisturbed run"
+        return [f"safe: {equal}; {report.env} heals exactly"]
     if report.first_difference is not None:
         return _of_difference(report)
     return _of_cuts(report)
@@ -162,9 +162,9 @@ def _of_difference(report: ChaosReport) -> list[str]:
     lines = [first, f"  expected  {_short(difference.expected)}", f"  got       {_short(difference.got)}"]
     if difference.what.startswith("info."):
         name = difference.what.removeprefix("info.").partition("[")[0]
-        return [*lines, f"-> if that info is a measured time or the like: --ignore-infos {name}; else {SEED_IT}"]
+        return [*lines, f"-> if that info is measured, such as a time: --ignore-infos {name}; otherwise {SEED_IT}"]
     if not difference.after_fault:
-        lines.append("  nobody had touched that slot yet: two runs of the environment differ by themselves")
+        lines.append("  that slot had not been disturbed yet: two plain runs of the environment differ")
     return [*lines, f"-> {SEED_IT}", f"-> {LOOK_CLOSER.replace('ENV', report.env)}"]
 
 
@@ -172,10 +172,10 @@ def _of_cuts(report: ChaosReport) -> list[str]:
     cut = plural(report.cut_rows, "row")
     first = f"  first: {report.first_not_healed}" if report.first_not_healed else "  no slot was healed at all"
     if "diverged" in report.not_healed:
-        head = f"not deterministic: no wrong row, but {cut} cut, for the replay went another way"
+        head = f"not deterministic: no wrong row, but {cut} cut because the replay diverged"
         return [head, first, f"-> {SEED_IT}", f"-> {LOOK_CLOSER.replace('ENV', report.env)}"]
     head = f"not healed: no wrong row, but {cut} cut"
-    return [head, first, "-> docs/chaos.md tells what each reason means and what to change"]
+    return [head, first, "-> docs/chaos.md explains each reason and what to change"]
 
 
 def _counts(counted: Mapping[str, int]) -> str:
@@ -189,7 +189,7 @@ def _short(value: object) -> str:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Progress], None]]:
-    """A bar on a terminal, nothing elsewhere."""
+    """A progress bar on a terminal, nothing elsewhere."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -197,12 +197,12 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
     console = Console()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     hidden = not console.is_terminal
-    # No refreshing thread: workers may be forked from here.
+    # No refresh thread: workers may be forked from this process.
     with Bar(*columns, console=console, transient=True, disable=hidden, auto_refresh=False) as bar:
         task = bar.add_task("starting", total=None)
 
         def show_it(at: Progress) -> None:
-            words = f"{at.steps:,} steps, {at.murders:,} of {plural(at.of_murders, 'murder')}"
+            words = f"{at.steps:,} steps, {at.murders:,} of {plural(at.of_murders, 'kill')}"
             bar.update(task, description=words, completed=at.steps, total=max(at.of_steps, at.steps), refresh=True)
 
         yield show_it

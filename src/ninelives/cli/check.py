@@ -1,4 +1,4 @@
-"""``ninelives check ENV``: has an environment stepped in workers and says what it is fit for. Never builds it here."""
+"""``ninelives check ENV``: steps an environment in workers and reports its properties. Never builds it here."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ DEFAULT_START = "forkserver"
 
 
 @dataclass(frozen=True)
-class Check:
-    """Step an environment in isolation: determinism, buffers, pickling, speed, memory, fork safety, on_fault.
+class CheckCommand:
+    """Examine an environment: determinism, buffers, pickling, speed, memory, start methods, on_fault.
 
     For example:
     $ ninelives check CartPole-v1
@@ -30,25 +30,25 @@ class Check:
     """
 
     env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")]
-    """A Gymnasium id like CartPole-v1, or module:factory."""
+    """A Gymnasium id such as CartPole-v1, or module:factory."""
 
     env_kwargs: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")] = ()
-    """Keyword arguments of the environment; values are read as Python if they can be."""
+    """Keyword arguments of the environment; values are parsed as Python literals where possible."""
 
     rom: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
-    """Your own ROM, for a game that needs one."""
+    """Your own ROM, for games that need one."""
 
     steps: int = 200
-    """Steps of each rollout; several are compared."""
+    """Steps of each rollout; several rollouts are compared."""
 
     seed: int = 0
     """Seed of the environment and of the random actions."""
 
     timeout_s: float = 60.0
-    """How long one construction or one rollout may take."""
+    """Time limit in seconds of one construction or one rollout."""
 
     def run(self) -> int:
-        """Examine and print; 1 if there is a problem."""
+        """Examine and print; exit code 1 if there is a problem."""
         from ninelives.testing.conformance import check_env
 
         spec = env_spec(self.env, self.env_kwargs, self.rom)
@@ -56,21 +56,25 @@ class Check:
         verdicts = list(judge(report))
         for verdict in verdicts:
             show(verdict)
-        fit = f"{report.env} is fit for a pool"
-        return conclude((verdict.severity for verdict in verdicts), fit, "mend these before a long run")
+        fit = f"{report.env} is ready for a pool"
+        return conclude((verdict.severity for verdict in verdicts), fit, "fix these before a long run")
 
 
 def judge(report: EnvReport) -> Iterator[Verdict]:
-    """What the report means, one verdict a property."""
+    """What the report means, one verdict per property."""
     if report.deterministic:
-        yield Verdict("deterministic", GOOD, "the same seed and actions gave the same rows, also in other processes")
+        yield Verdict("deterministic", GOOD, "the same seed and actions give the same rows, in other processes too")
     else:
-        advice = "seed every source of chance in reset(seed=...) if episodes shall be repeatable"
+        advice = "seed all randomness in reset(seed=...), so that episodes are repeatable and can be healed"
         yield Verdict("deterministic", Severity.WARNING, f"no: differs at {report.first_difference}", advice)
-    buffer = "reused by the next step; the pool copies it in time" if report.reuses_buffer else "a new one each step"
+    buffer = (
+        "the next step reuses its array; the pool copies it in time"
+        if report.reuses_buffer
+        else "a new array each step"
+    )
     yield Verdict("observation", GOOD, buffer)
     yield from _judge_sending(report)
-    yield Verdict("speed", GOOD, f"{report.steps_per_s:,.0f} steps/s of one copy alone")
+    yield Verdict("speed", GOOD, f"{report.steps_per_s:,.0f} steps/s, one copy alone")
     yield Verdict("memory", GOOD, f"{bytes_in_words(report.rss_bytes_per_copy)} for one more copy in a worker")
     yield from _judge_starts(report)
     for words in report.findings:
@@ -87,7 +91,7 @@ def _judge_sending(report: EnvReport) -> Iterator[Verdict]:
         yield Verdict("isolated", GOOD, "two copies in one process do not disturb each other")
     else:
         advice = "give every slot its own worker: workers=num_envs"
-        yield Verdict("isolated", Severity.WARNING, "no: a second copy in the same process changes it", advice)
+        yield Verdict("isolated", Severity.WARNING, "no: a second copy in the same process changes its results", advice)
 
 
 def _judge_starts(report: EnvReport) -> Iterator[Verdict]:

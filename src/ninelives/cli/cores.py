@@ -1,4 +1,4 @@
-"""``ninelives cores``: which emulator cores are installed and what each can do. Cores are loaded in other processes."""
+"""``ninelives cores``: lists the installed emulator cores and their abilities. Loads cores in other processes only."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ MOST_KINDS = 5
 
 
 @dataclass(frozen=True)
-class Cores:
-    """List the libretro cores that are installed: version, kinds of games, and what each can do.
+class CoresCommand:
+    """List the installed libretro cores: version, file types, and abilities.
 
     For example:
     $ ninelives cores
@@ -32,10 +32,10 @@ class Cores:
     """
 
     names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[CORE ...]")] = ()
-    """Only these: names like mgba, or paths of core files."""
+    """Only these cores: names such as mgba, or paths of core files."""
 
     def run(self) -> int:
-        """Look at every core and print a table; 1 if there is none that works."""
+        """Probe every core and print a table; exit code 1 if none works."""
         from ninelives.sims.libretro.cores import missing_core
         from ninelives.sims.libretro.probe import examine
 
@@ -61,7 +61,7 @@ class Cores:
 
 
 def rows(found: list[FoundCore], reports: list[CoreReport]) -> Iterator[tuple[str, ...]]:
-    """A line of the table for every core, in the order of the search."""
+    """One row per core, in search order."""
     seen: set[str] = set()
     for core, report in zip(found, reports, strict=True):
         name = f"({core.name})" if core.name in seen and core.source != "argument" else core.name
@@ -87,4 +87,4 @@ def _print_table(lines: list[tuple[str, ...]]) -> None:
     for line in lines:
         say("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
     if any(line[0].startswith("(") for line in lines):
-        say("(name): another core of this name comes before it; give its path to use it")
+        say("(name): hidden by a core of the same name above; pass its path to use it")

@@ -1,4 +1,4 @@
-"""``ninelives doctor``: prints in plain words what happened in a run, or what this machine allows. Judges nothing."""
+"""``ninelives doctor``: prints what happened in a run, or what this machine supports. Judges nothing itself."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ninelives.cli.reporting.verdict_table import MARGIN, SIGNS, conclude, say, 
 
 
 @dataclass(frozen=True)
-class Doctor:
-    """Say what happened in a run and what to change; without RUN_DIR, check this machine.
+class DoctorCommand:
+    """Explain what happened in a run and what to change; without RUN_DIR, check this machine.
 
     For example:
     $ ninelives doctor
@@ -22,41 +22,41 @@ class Doctor:
     """
 
     run_dir: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="[RUN_DIR]")] = None
-    """The directory of a run of ninelives train, or the one given to a pool as run_dir=..."""
+    """Run directory of ninelives train, or the run_dir=... of a pool."""
 
     def run(self) -> int:
-        """Print the report; 1 if there is a problem."""
+        """Print the report; exit code 1 if there is a problem."""
         return machine_report() if self.run_dir is None else run_report(self.run_dir)
 
 
 def run_report(run_dir: Path) -> int:
     """Read, diagnose, print."""
     from ninelives.cli.diagnosis import diagnose
-    from ninelives.cli.diagnosis.record import read_record
+    from ninelives.cli.diagnosis.event_file import read_events
 
-    record = read_record(run_dir)
-    overview, findings = diagnose(record.events)
+    file = read_events(run_dir)
+    overview, findings = diagnose(file.events)
     for line in overview:
         say(line)
-    if record.cut_short:
-        say("the record's last line is cut short: the program was killed while writing, or writes right now")
-    if record.unreadable:
-        say(f"{record.unreadable} lines of the record could not be read and were passed over")
+    if file.cut_short:
+        say("the last line of the event file is incomplete: the program was killed while writing, or is still running")
+    if file.unreadable:
+        say(f"{file.unreadable} lines of the event file could not be read and were skipped")
     for finding in findings:
         _show_finding(finding)
     severities = [finding.severity for finding in findings]
-    return conclude(severities, "nothing was lost", "the workers' logs beside the record tell more")
+    return conclude(severities, "nothing was lost", "see also the workers' logs beside the event file")
 
 
 def machine_report() -> int:
-    """Look at the machine, printing as it goes."""
-    from ninelives.cli.diagnosis.machine import look
+    """Check the machine and print each verdict as soon as it is known."""
+    from ninelives.cli.diagnosis.machine_checks import check_machine
 
     severities = []
-    for verdict in look():
+    for verdict in check_machine():
         severities.append(verdict.severity)
         show(verdict)
-    return conclude(severities, "this machine is ready", "pools cannot run as they should here")
+    return conclude(severities, "this machine is ready", "pools will not work properly here")
 
 
 def _show_finding(finding: Finding) -> None:

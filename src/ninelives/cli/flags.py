@@ -1,6 +1,6 @@
-"""A configuration class as flags: one flag a field, a group of flags a section, help from the class's own words.
+"""A configuration class as flags: one flag per field, one group per section, help texts from the field docstrings.
 
-What a parse gives is only what was said on the command line, so that a file can hold the rest. Knows no setting.
+Parsing returns only what was given on the command line, so that a file can provide the rest. Knows no setting itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PAIRS = tyro.conf.arg(metavar="[KEY=VALUE ...]")
 
 
 def flags_of(cls: type, *, without: tuple[str, ...] = ()) -> Any:
-    """A type for tyro whose parsed value is a nested dict of what was said."""
+    """A type for tyro whose parsed value is a nested dict of the flags that were given."""
     hints = typing.get_type_hints(cls)
     flags = {
         field.name: _flag(cls, field, hints[field.name])
@@ -40,11 +40,11 @@ def _flag(cls: type, field: dataclasses.Field[Any], kind: Any) -> Any:
     help_ = tyro.conf.arg(help=_docs(cls).get(field.name, ""), help_behavior_hint=hint)
     if get_origin(kind) is not None and _is_mapping(get_origin(kind)):
         return Annotated[tuple[str, ...], PAIRS, help_]
-    return Annotated[_said(kind), help_]
+    return Annotated[_without_none(kind), help_]
 
 
-def _said(kind: Any) -> Any:
-    """Nobody says None with a flag; ``--set name=null`` does."""
+def _without_none(kind: Any) -> Any:
+    """A flag has no spelling for None; use ``--set name=null``."""
     parts = [part for part in get_args(kind) if part is not type(None)]
     return functools.reduce(operator.or_, parts) if get_origin(kind) in (Union, types.UnionType) else kind
 
@@ -64,6 +64,6 @@ def _default(field: dataclasses.Field[Any]) -> str:
 
 @functools.cache
 def _docs(cls: type) -> dict[str, str]:
-    """Each field's own docstring, with the marks of code left out: a terminal shows them as they are."""
+    """The docstring of each field, without code markup, which a terminal would show literally."""
     found = docstring_parser.parse_from_object(cls).params
     return {param.arg_name: (param.description or "").replace("``", "") for param in found}

@@ -1,4 +1,4 @@
-"""``ninelives games``: which games are registered and what each needs here. Loads neither a game nor a core."""
+"""``ninelives games``: lists the registered games and their requirements. Loads neither a game nor a core."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ HEADINGS = ("game", "title", "system", "ROM", "emulator")
 
 
 @dataclass(frozen=True)
-class Games:
-    """List the games that come with Ninelives or are known to it, and what each needs.
+class GamesCommand:
+    """List the games that Ninelives supports, and what each one needs.
 
     For example:
     $ ninelives games
     """
 
     def run(self) -> int:
-        """Print a table, and what to install where something is missing."""
+        """Print a table, and what to install if something is missing."""
         from ninelives.sims.games.registry import GAMES
 
         lacks: dict[str, str] = {}
@@ -36,13 +36,13 @@ class Games:
         for system, words in lacks.items():
             say(f"{system}: {words}", "[yellow]missing[/]")
         say("")
-        say("Play one with `ninelives play GAME`; in Python, ninelives.Pool('GAME', num_envs=8), or one alone:")
+        say("Play one with `ninelives play GAME`; in Python, ninelives.Pool('GAME', num_envs=8), or a single copy:")
         say("gymnasium.make('ninelives.sims.games:GAME').")
         return 0
 
 
 def rows(games: tuple[Game, ...], lacks: dict[str, str]) -> Iterator[tuple[str, ...]]:
-    """A line of the table for every game; what is missing is noted by system."""
+    """One row per game; what is missing is collected by system in ``lacks``."""
     from ninelives.sims.emulators.backends import best_core
 
     for game in games:
@@ -51,7 +51,7 @@ def rows(games: tuple[Game, ...], lacks: dict[str, str]) -> Iterator[tuple[str, 
         except EmulatorError as error:
             core = "missing"
             lacks[game.system] = str(error)
-        rom = "your own: rom=FILE" if game.needs_rom else "comes with it"
+        rom = "your own: rom=FILE" if game.needs_rom else "included"
         yield game.id, game.title, game.system, rom, core
 
 

@@ -1,4 +1,4 @@
-"""``ninelives info``: what is installed here and which path it takes."""
+"""``ninelives info``: versions, the active code path (native or Python), and the machine."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import ninelives
 
 
 @dataclass(frozen=True)
-class Info:
-    """Say which versions are installed, which path is active and why, and what the machine has.
+class InfoCommand:
+    """Show versions, whether the native code is active and why, and the machine's cores and memory.
 
     For example:
     $ ninelives info
@@ -25,7 +25,7 @@ class Info:
 
 
 def facts() -> list[tuple[str, str]]:
-    """Name and value of everything worth putting into a bug report."""
+    """Names and values for a bug report."""
     from ninelives import host
     from ninelives.native import native_status
 

@@ -1,7 +1,6 @@
-"""``ninelives VERB``: reads the command line, runs one verb, turns errors into one message and an exit code.
+"""``ninelives VERB``: parses the command line, runs one verb, turns errors into one message and an exit code.
 
-Exit codes: 0 good, 1 the thing failed or a problem was found, 2 the command or its settings are wrong. Verbs import
-what they need when they run, so that ``ninelives --help`` is quick.
+Verbs import what they need when they run, so that ``ninelives --help`` is fast.
 """
 
 from __future__ import annotations
@@ -14,13 +13,10 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from ninelives.cli.exit_codes import FAILURE, INTERRUPTED, USAGE_ERROR
 from ninelives.errors import ConfigError, NinelivesError, NinelivesWarning, UsageError, WorkerError
 
-GOOD, FAILED, WRONG = 0, 1, 2
-INTERRUPTED = 130
-"""What shells expect of a program ended by Ctrl-C."""
-
-ABOUT = """Run many copies of a fragile environment at once, and keep going when they break.
+ABOUT = """Run many copies of a fragile environment at once, and keep training when they break.
 
 For example:
 $ ninelives demo
@@ -28,65 +24,65 @@ $ ninelives check CartPole-v1
 $ ninelives doctor runs/mario"""
 
 
-class Verb(Protocol):
-    """One command with its settings."""
+class Command(Protocol):
+    """One verb with its settings."""
 
     def run(self) -> int:
-        """Do it; the result is the exit code."""
+        """Execute it and return the exit code."""
         ...
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the result is the exit code."""
+    """Run one command and return its exit code."""
     missing = [name for name in ("tyro", "rich") if importlib.util.find_spec(name) is None]
     if missing:
         print(
             f"ninelives: the command line needs {' and '.join(missing)}: pip install 'ninelives[cli]'", file=sys.stderr
         )
-        return WRONG
-    _look_here_first()
-    _show_warnings_briefly()
+        return USAGE_ERROR
+    _import_from_here_first()
+    _shorten_warnings()
     return _guarded(lambda: _parse(argv).run())
 
 
-def _parse(argv: Sequence[str] | None) -> Verb:
+def _parse(argv: Sequence[str] | None) -> Command:
     import tyro
 
-    from ninelives.cli.benchmark import Benchmark
-    from ninelives.cli.chaos import Chaos
-    from ninelives.cli.check import Check
-    from ninelives.cli.cores import Cores
-    from ninelives.cli.demo import Demo
-    from ninelives.cli.doctor import Doctor
-    from ninelives.cli.games import Games
-    from ninelives.cli.info import Info
-    from ninelives.cli.play import Play
-    from ninelives.cli.record import Record
-    from ninelives.cli.replay import Replay
-    from ninelives.cli.runs import Runs
-    from ninelives.cli.state import State
-    from ninelives.cli.test import Test
-    from ninelives.cli.train import Train
+    from ninelives.cli.benchmark import BenchmarkCommand
+    from ninelives.cli.chaos import ChaosCommand
+    from ninelives.cli.check import CheckCommand
+    from ninelives.cli.cores import CoresCommand
+    from ninelives.cli.demo import DemoCommand
+    from ninelives.cli.doctor import DoctorCommand
+    from ninelives.cli.games import GamesCommand
+    from ninelives.cli.info import InfoCommand
+    from ninelives.cli.play import PlayCommand
+    from ninelives.cli.record import RecordCommand
+    from ninelives.cli.replay import ReplayCommand
+    from ninelives.cli.runs import RunsCommand
+    from ninelives.cli.state import StateCommand
+    from ninelives.cli.test import TestCommand
+    from ninelives.cli.train import TrainCommand
 
-    verbs: dict[str, Callable[..., Verb]] = {
-        "demo": Demo,
-        "train": Train,
-        "test": Test,
-        "runs": Runs,
-        "info": Info,
-        "doctor": Doctor,
-        "check": Check,
-        "chaos": Chaos,
-        "benchmark": Benchmark,
-        "cores": Cores,
-        "games": Games,
-        "state": State,
-        "play": Play,
-        "record": Record,
-        "replay": Replay,
+    commands: dict[str, Callable[..., Command]] = {
+        "demo": DemoCommand,
+        "train": TrainCommand,
+        "test": TestCommand,
+        "runs": RunsCommand,
+        "info": InfoCommand,
+        "doctor": DoctorCommand,
+        "check": CheckCommand,
+        "chaos": ChaosCommand,
+        "benchmark": BenchmarkCommand,
+        "cores": CoresCommand,
+        "games": GamesCommand,
+        "state": StateCommand,
+        "play": PlayCommand,
+        "record": RecordCommand,
+        "replay": ReplayCommand,
     }
-    verb: Verb = tyro.extras.subcommand_cli_from_dict(verbs, prog="ninelives", description=ABOUT, args=argv)
-    return verb
+    command: Command = tyro.extras.subcommand_cli_from_dict(commands, prog="ninelives", description=ABOUT, args=argv)
+    return command
 
 
 def _guarded(run: Callable[[], int]) -> int:
@@ -94,21 +90,21 @@ def _guarded(run: Callable[[], int]) -> int:
         try:
             return run()
         finally:
-            sys.stdout.flush()  # here and not at exit, where nobody could hear of a reader that has left
+            sys.stdout.flush()  # here, because at exit a closed pipe could no longer be handled
     except (ConfigError, UsageError) as error:
-        return _say(error, WRONG)
+        return _say(error, USAGE_ERROR)
     except WorkerError as error:
-        return _say(_in_short(error), WRONG if error.fault.refusal and error.fault.kind == "start" else FAILED)
+        return _say(_in_short(error), USAGE_ERROR if error.fault.refusal and error.fault.kind == "start" else FAILURE)
     except NinelivesError as error:
-        return _say(error, FAILED)
+        return _say(error, FAILURE)
     except KeyboardInterrupt:
         return _say("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has left (`ninelives doctor | head`): there is nobody to tell, also not at exit.
+        # The reader of our output has exited (`ninelives doctor | head`): print no error, at exit neither.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+        return FAILURE
     except OSError as error:
-        return _say(_whose_fault(error), FAILED)
+        return _say(_in_words(error), FAILURE)
 
 
 def _say(message: object, code: int) -> int:
@@ -116,15 +112,15 @@ def _say(message: object, code: int) -> int:
     return code
 
 
-def _whose_fault(error: OSError) -> str:
+def _in_words(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
-    return f"{where}{error.strerror or error}; the system refused it"
+    return f"{where}{error.strerror or error} (reported by the operating system)"
 
 
 def _in_short(error: WorkerError) -> str:
-    """The worker's log went with its pool, and its end repeats the traceback: say neither twice.
+    """The fault without what would only repeat: a refusal is complete, a deleted log needs no path.
 
-    What was refused in words for its user needs no more than these.
+    The end of the worker's log repeats its traceback.
     """
     if error.fault.refusal:
         return error.fault.refusal
@@ -132,8 +128,8 @@ def _in_short(error: WorkerError) -> str:
     return (dataclasses.replace(fault, stderr_tail="") if fault.traceback else fault).describe()
 
 
-def _show_warnings_briefly() -> None:
-    """Where in our code a warning was given is nothing to whoever typed a command."""
+def _shorten_warnings() -> None:
+    """Print our own warnings as one line: their place in our code means nothing to a user of the command line."""
     show = warnings.showwarning
 
     def say(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -145,8 +141,8 @@ def _show_warnings_briefly() -> None:
     warnings.showwarning = say
 
 
-def _look_here_first() -> None:
-    """``mygame:make`` means the module in the directory the command is given in, as with ``python -m``."""
+def _import_from_here_first() -> None:
+    """Find ``mygame:make`` in the current directory, as ``python -m`` does."""
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)

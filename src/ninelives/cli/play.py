@@ -1,4 +1,4 @@
-"""``ninelives play GAME``: a person plays, in the terminal or a window, and saves states to start from."""
+"""``ninelives play GAME``: play in the terminal or a window, and save states to start episodes from."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from ninelives.cli.reporting.verdict_table import say
 from ninelives.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ninelives.console.game_session import GameFile, GameSlot
-    from ninelives.console.terminal import Terminal
-    from ninelives.console.window import Window
+    from ninelives.console.game_session import ChosenGame, GameSession
+    from ninelives.console.terminal import TerminalScreen
+    from ninelives.console.window import WindowScreen
     from ninelives.sims.emulators.movies import Movie, Recorder
 
 
 @dataclass(frozen=True)
-class Play:
-    """Play a game with the keyboard, to make start states and movies.
+class PlayCommand:
+    """Play a game with the keyboard, to create start states and movies.
 
     Arrows move, x is A, z is B, enter is start, space is select. 1 saves a state, 2 loads it, p pauses, . advances one
-    frame, f is fast, h shows the keys, q quits. States are numbered and never overwritten. Ctrl-Z is off meanwhile.
+    frame, f toggles fast mode, h shows the keys, q quits. State files are numbered and never overwritten. Ctrl-Z is
+    disabled.
 
     For example:
     $ ninelives play ninelives/Errand-v0
@@ -33,36 +34,36 @@ class Play:
     """
 
     game: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GAME|ROM")]
-    """A game's id like ninelives/Errand-v0, or a ROM's file."""
+    """A game id such as ninelives/Errand-v0, or a ROM file."""
 
     rom: Path | None = None
     """Your own ROM, for games that need one."""
 
     state: Path | None = None
-    """Where to begin; by default at power-on."""
+    """State file to start from; by default power-on."""
 
     out: Path | None = None
-    """Name of the states that are saved; the second gets a number. By default the game's name in this directory."""
+    """File name for saved states; from the second on, a number is added. By default the game's name."""
 
     movie: Path | None = None
-    """Record what is played to this file."""
+    """Record the session to this movie file."""
 
     core: str | None = None
-    """The emulator's core by name or file; by default the best that is found."""
+    """Emulator core, by name or file; by default the best one installed."""
 
     window: bool = False
     """Play in a window instead of the terminal; needs pygame."""
 
     def run(self) -> int:
-        """Play until the player quits; 1 if the movie could not be written where it should be."""
-        from ninelives.console.game_session import GameSlot, check_core, find_game, why_another_revision
+        """Play until the user quits; exit code 1 if the movie could not be written to its file."""
+        from ninelives.console.game_session import GameSession, check_core, find_game, why_another_revision
 
         game = find_game(self.game, self.rom)
         check_core(self.core)
         self._check_names()
-        start, face = self._start(), self._face(game)
-        with GameSlot(game, core=self.core, start=start, hashed=self.movie is not None) as slot:
-            kept = self._played(slot, face)
+        start, screen = self._start(), self._screen(game)
+        with GameSession(game, core=self.core, start=start, hashed=self.movie is not None) as session:
+            kept = self._play(session, screen)
         if words := why_another_revision(game):
             say(words, "[yellow]warning[/]")
         return 0 if kept else 1
@@ -72,47 +73,49 @@ class Play:
 
         if self.movie is not None:
             if self.movie.exists():
-                raise ConfigError(f"--movie {self.movie}: is there already; give another name")
+                raise ConfigError(f"--movie {self.movie} exists already; choose another name")
             check_place(self.movie, "--movie")
         if self.out is not None:
             check_place(self.out, "--out")
 
-    def _played(self, slot: GameSlot, face: Terminal | Window) -> bool:
-        """Whether all that was made is where it should be."""
+    def _play(self, session: GameSession, screen: TerminalScreen | WindowScreen) -> bool:
+        """Run the game; whether all files were written to where they belong."""
         from ninelives.clock import SystemClock
-        from ninelives.console.playing import Player, orderly_end, play
+        from ninelives.console.playing import GameControls, orderly_end, play
         from ninelives.sims.emulators.state_files import SUFFIX
 
-        recorder = self._recorder(slot)
-        player = Player(slot, self.out or Path(slot.game.stem + SUFFIX), recorder)
+        recorder = self._recorder(session)
+        controls = GameControls(session, self.out or Path(session.game.stem + SUFFIX), recorder)
         kept = True
         with orderly_end():
             try:
-                with face:
-                    play(player, face, SystemClock(), slot.frames_per_s)
+                with screen:
+                    play(controls, screen, SystemClock(), session.frames_per_s)
             finally:
                 if self.movie is not None and recorder is not None:
-                    kept = _kept(recorder.movie(), self.movie)
-                for path in player.states:
-                    say(f"{path}: a state; begin episodes there with state={str(path)!r}")
+                    kept = _write_movie(recorder.movie(), self.movie)
+                for path in controls.states:
+                    say(f"{path}: saved state; start episodes from it with state={str(path)!r}")
         return kept
 
-    def _recorder(self, slot: GameSlot) -> Recorder | None:
+    def _recorder(self, session: GameSession) -> Recorder | None:
         from ninelives.sims.emulators.movies import Recorder
 
         if self.movie is None:
             return None
-        return Recorder(slot.identity, slot.frame_skip, slot.game.name, slot.start, switched_on=slot.switched_on)
+        return Recorder(
+            session.identity, session.frame_skip, session.game.name, session.start, switched_on=session.switched_on
+        )
 
-    def _face(self, game: GameFile) -> Terminal | Window:
+    def _screen(self, game: ChosenGame) -> TerminalScreen | WindowScreen:
         if self.window:
-            from ninelives.console.window import Window
+            from ninelives.console.window import WindowScreen
 
-            return Window(game.name)
+            return WindowScreen(game.name)
         from ninelives.clock import SystemClock
-        from ninelives.console.terminal import Terminal
+        from ninelives.console.terminal import TerminalScreen
 
-        return Terminal(SystemClock(), "ninelives play", "or use --window")
+        return TerminalScreen(SystemClock(), "ninelives play", "or use --window")
 
     def _start(self) -> bytes | None:
         if self.state is None:
@@ -123,14 +126,14 @@ class Play:
         return self.state.read_bytes()
 
 
-def _kept(movie: Movie, path: Path) -> bool:
-    """Write what cannot be played again: under its name, or, where that has become impossible, elsewhere."""
+def _write_movie(movie: Movie, path: Path) -> bool:
+    """Write the movie, which cannot be repeated: to its file or, if that fails, to a temporary directory."""
     place = path
     try:
         movie.write(path)
     except ConfigError as error:
         place = Path(tempfile.mkdtemp(prefix="ninelives-"), path.name)
         movie.write(place)
-        say(f"{error}; the movie is kept in {place}", "[yellow]warning[/]")
-    say(f"{place}: {movie.steps:,} frames; look at them with ninelives replay {place}")
+        say(f"{error}; the movie was saved to {place}", "[yellow]warning[/]")
+    say(f"{place}: {movie.steps:,} frames; replay them with ninelives replay {place}")
     return place == path

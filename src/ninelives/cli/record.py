@@ -1,4 +1,4 @@
-"""``ninelives record GAME``: writes an input movie, from chance, from a script, from a file or from another movie."""
+"""``ninelives record GAME``: writes an input movie from random actions, a script, a file or another movie."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ninelives.view.words import plural
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ninelives.console.game_session import GameFile, GameSlot
+    from ninelives.console.game_session import ChosenGame, GameSession
     from ninelives.sims.emulators.movies import Movie
 
 RANDOM = "random"
 FRAME_SKIP = 4
-"""Of a mere ROM, which has no environment to say it."""
+"""For a plain ROM, which has no environment to define it."""
 
 
 @dataclass(frozen=True)
-class Beginning:
-    """Where a movie begins and what may be held: of the game's environment, or of a mere ROM."""
+class MovieStart:
+    """Where a movie starts and which actions it may use: as the game's environment does, or for a plain ROM."""
 
     start: bytes | None
     actions: tuple[str, ...]
@@ -37,8 +37,8 @@ class Beginning:
 
 
 @dataclass(frozen=True)
-class Record:
-    """Record an input movie: where a game began, what was held at every step, and a hash of what came of it.
+class RecordCommand:
+    """Record an input movie: the start state, the buttons held at every step, and a hash of every result.
 
     For example:
     $ ninelives record ninelives/Errand-v0 --out walk.movie --steps 300
@@ -47,79 +47,79 @@ class Record:
     """
 
     game: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GAME|ROM")]
-    """A game's id like ninelives/Errand-v0, or a ROM's file."""
+    """A game id such as ninelives/Errand-v0, or a ROM file."""
 
     out: Path
-    """The movie to write."""
+    """Movie file to write."""
 
     rom: Path | None = None
     """Your own ROM, for games that need one."""
 
     state: Path | None = None
-    """Where to begin; by default where the game's episodes begin, or a ROM at power-on."""
+    """State file to start from; by default where the game's episodes start, or power-on for a ROM."""
 
     actions: Annotated[str, tyro.conf.arg(metavar="random|FILE")] = RANDOM
-    """Random actions, or a .npy file with the numbers of the game's actions, as a run's journal may give them."""
+    """Random actions, or a .npy file with the indices of the game's actions."""
 
     keys: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[ACTION:STEPS ...]")] = ()
-    """What to hold and for how many steps, instead of actions."""
+    """Which buttons to hold for how many steps, instead of --actions."""
 
     inputs_of: Path | None = None
-    """Another movie whose inputs are played again, from where it began: a movie for another version of an emulator."""
+    """Repeat the inputs of this movie from its start, for example to convert it to another emulator version."""
 
     steps: int = 1000
-    """How many random steps."""
+    """Number of random steps."""
 
     seed: int = 0
-    """Of the random actions, and of the game's environment."""
+    """Seed of the random actions and of the game's environment."""
 
     frame_skip: int | None = None
-    """Frames of a step; by default what the other movie or the game's environment has, or 4."""
+    """Frames per step; by default that of the other movie or of the game's environment, or 4."""
 
     core: str | None = None
-    """The emulator's core by name or file; by default the best that is found."""
+    """Emulator core, by name or file; by default the best one installed."""
 
     env_kwargs: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")] = ()
     """Keyword arguments of the game's environment."""
 
     def run(self) -> int:
-        """Record and say what was recorded."""
-        from ninelives.console.game_session import GameSlot, check_core, find_game
+        """Record, and print what was recorded."""
+        from ninelives.console.game_session import GameSession, check_core, find_game
 
-        self._refuse()
+        self._check()
         game = find_game(self.game, self.rom)
         check_core(self.core)
         if self.env_kwargs and game.id is None:
-            raise ConfigError(f"--env-kwargs are for games with an environment, and {self.game!r} is a mere ROM")
+            raise ConfigError(f"--env-kwargs are for games with an environment; {self.game!r} is a plain ROM")
         old = self._old(game)
-        begin = self._beginning(game) if old is None else self._beginning_again(game, old)
-        with GameSlot(game, core=self.core, start=begin.start, frame_skip=begin.frame_skip, hashed=True) as slot:
+        start = self._start(game) if old is None else self._start_of_repeat(game, old)
+        with GameSession(game, core=self.core, start=start.start, frame_skip=start.frame_skip, hashed=True) as session:
             if old is not None and self.state is None:
-                self._go_where_it_began(slot, old)
-            movie = _recorded(slot, self._pads(slot, begin) if old is None else iter(old.pads))
+                self._load_start_of(session, old)
+            movie = _recorded(session, self._pads(session, start) if old is None else iter(old.pads))
         movie.write(self.out)
         size = self.out.stat().st_size
         say(f"{self.out}: {plural(movie.steps, 'step')} of {plural(movie.frame_skip, 'frame')}, {size:,} bytes")
         return 0
 
-    def _refuse(self) -> None:
-        """What can be seen to be wrong before a worker is started."""
+    def _check(self) -> None:
+        """Check all settings that can be checked before a worker is started."""
         from ninelives.sims.emulators.movies import check_place
         from ninelives.sims.emulators.state_files import read_snapshot
 
         chosen = [self.actions != RANDOM, bool(self.keys), self.inputs_of is not None]
         if sum(chosen) > 1:
-            raise ConfigError("--actions, --keys and --inputs-of: give one of them")
-        self._refuse_numbers()
+            raise ConfigError("--actions, --keys and --inputs-of exclude each other: choose one")
+        self._check_numbers()
         if self.out.exists():
-            raise ConfigError(f"--out {self.out}: is there already; give another name")
+            raise ConfigError(f"--out {self.out} exists already; choose another name")
         check_place(self.out, "--out")
         if self.state is not None:
             read_snapshot(self.state)
         if self.actions != RANDOM:
             _read(Path(self.actions))
 
-    def _refuse_numbers(self) -> None:
+    def _check_numbers(self) -> None:
         from ninelives.sims.emulators.actions import pad_named
         from ninelives.sims.emulators.movies import LONGEST_STEPS, MOST_FRAME_SKIP
 
@@ -133,12 +133,12 @@ class Record:
         if (steps := sum(steps for _, steps in script)) > LONGEST_STEPS:
             raise ConfigError(f"--keys make {steps:,} steps; a movie has at most {LONGEST_STEPS:,}")
 
-    def _old(self, game: GameFile) -> Movie | None:
-        """The movie that is made again, of this ROM and with as many frames a step as are asked for.
+    def _old(self, game: ChosenGame) -> Movie | None:
+        """The movie to repeat, if any; it must have this ROM and the requested frame skip.
 
         Raises:
-            ConfigError: another number of frames is asked for than it has.
-            CheckpointError: it is damaged, or another ROM's.
+            ConfigError: another frame skip was requested.
+            CheckpointError: the movie is damaged, or belongs to another ROM.
         """
         from ninelives.console.game_session import check_movie_of, read_movie
 
@@ -149,49 +149,49 @@ class Record:
         asked = self.frame_skip or kwargs.get("frame_skip", old.frame_skip)
         if asked != old.frame_skip:
             raise ConfigError(
-                f"--inputs-of {self.inputs_of} has {plural(old.frame_skip, 'frame')} a step, and {asked} are asked "
-                "for: its inputs mean something else there; leave the frame skip out"
+                f"--inputs-of {self.inputs_of} has {plural(old.frame_skip, 'frame')} per step, not {asked}: its "
+                "inputs would mean something else; leave the frame skip out"
             )
-        check_movie_of(game, old, "give a movie of this ROM, or the ROM of that movie")
+        check_movie_of(game, old, "pass a movie of this ROM, or the ROM of that movie")
         return old
 
-    def _beginning_again(self, game: GameFile, old: Movie) -> Beginning:
-        """Of a movie that is made again: only where it begins is asked, for all else is the old one's."""
+    def _start_of_repeat(self, game: ChosenGame, old: Movie) -> MovieStart:
+        """Start of a repeated movie: everything but the start state is the old movie's."""
         if self.state is None:
-            return Beginning(None, (), old.frame_skip)
-        return dataclasses.replace(self._beginning(game), frame_skip=old.frame_skip)
+            return MovieStart(None, (), old.frame_skip)
+        return dataclasses.replace(self._start(game), frame_skip=old.frame_skip)
 
-    def _go_where_it_began(self, slot: GameSlot, old: Movie) -> None:
-        """From power-on to the old movie's start, or, where this emulator cannot load that, as near as can be."""
+    def _load_start_of(self, session: GameSession, old: Movie) -> None:
+        """Load the old movie's start state or, if this emulator cannot load it, the nearest equivalent."""
         from ninelives.sims.emulators.snapshot import Snapshot
 
         whose = Snapshot.from_bytes(old.start).identity if old.start else None
-        if whose == slot.identity:
-            slot.begin_at(old.start, switched_on=old.switched_on)
+        if whose == session.identity:
+            session.begin_at(old.start, switched_on=old.switched_on)
         elif not old.begins_at_power_on and whose is not None:
-            own = self._beginning(slot.game)
-            where = "at power-on" if own.start is None else "where the game's own episodes begin"
+            own = self._start(session.game)
+            where = "at power-on" if own.start is None else "where the game's own episodes start"
             say(
-                f"{self.inputs_of} began at a state of {whose.core} {whose.version} ({whose.backend}), which means "
-                f"nothing to {slot.identity.core} {slot.identity.version} ({slot.identity.backend}): the new movie "
-                f"begins {where}; --state names another place"
+                f"{self.inputs_of} starts from a state of {whose.core} {whose.version} ({whose.backend}), which "
+                f"{session.identity.core} {session.identity.version} ({session.identity.backend}) cannot load: the "
+                f"new movie starts {where}; use --state to choose another start"
             )
             if own.start is not None:
-                slot.begin_at(own.start)
+                session.begin_at(own.start)
 
-    def _beginning(self, game: GameFile) -> Beginning:
+    def _start(self, game: ChosenGame) -> MovieStart:
         from ninelives.sims.emulators.actions import DIRECTIONS
         from ninelives.sims.emulators.state_files import read_snapshot
 
         if game.id is not None:
-            return self._beginning_of(game, game.id)
+            return self._start_of_game(game, game.id)
         start = None
         if self.state is not None:
             start = dataclasses.replace(read_snapshot(self.state), wrapper={}, rng={}).to_bytes(compress=True)
-        return Beginning(start, DIRECTIONS, self.frame_skip or FRAME_SKIP)
+        return MovieStart(start, DIRECTIONS, self.frame_skip or FRAME_SKIP)
 
-    def _beginning_of(self, game: GameFile, name: str) -> Beginning:
-        """What the game's own environment says after a reset, in a worker."""
+    def _start_of_game(self, game: ChosenGame, name: str) -> MovieStart:
+        """What the game's own environment has after a reset, in a worker."""
         from ninelives.pool.pool import Pool
         from ninelives.sims.emulators.snapshot import Snapshot
 
@@ -206,25 +206,27 @@ class Record:
         snapshot = Snapshot.from_bytes(state)
         settings: dict[str, Any] = snapshot.wrapper["settings"]
         start = dataclasses.replace(snapshot, wrapper={}, rng={}).to_bytes(compress=True)
-        return Beginning(start, tuple(settings["actions"]), settings["frame_skip"])
+        return MovieStart(start, tuple(settings["actions"]), settings["frame_skip"])
 
-    def _pads(self, slot: GameSlot, begin: Beginning) -> Iterator[int]:
+    def _pads(self, session: GameSession, start: MovieStart) -> Iterator[int]:
         from ninelives.sims.emulators.actions import pad_named
 
         if self.keys:
-            return _held([(pad_named(name, slot.buttons), steps) for name, steps in _script(self.keys)])
-        pads = [pad_named(name, slot.buttons) for name in begin.actions]
+            return _held([(pad_named(name, session.buttons), steps) for name, steps in _script(self.keys)])
+        pads = [pad_named(name, session.buttons) for name in start.actions]
         if self.actions == RANDOM:
             return islice((pads[number] for number in _drawn(len(pads), self.seed)), self.steps)
         return (pads[number] for number in _chosen(Path(self.actions), len(pads)))
 
 
-def _recorded(slot: GameSlot, pads: Iterator[int]) -> Movie:
+def _recorded(session: GameSession, pads: Iterator[int]) -> Movie:
     from ninelives.sims.emulators.movies import Recorder
 
-    recorder = Recorder(slot.identity, slot.frame_skip, slot.game.name, slot.start, switched_on=slot.switched_on)
+    recorder = Recorder(
+        session.identity, session.frame_skip, session.game.name, session.start, switched_on=session.switched_on
+    )
     for pad in pads:
-        recorder.note(pad, slot.step(pad))
+        recorder.note(pad, session.step(pad))
     return recorder.movie()
 
 
@@ -244,9 +246,9 @@ def _read(path: Path) -> npt.NDArray[Any]:
     try:
         numbers = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise ConfigError(f"--actions {path}: no .npy file of numbers: {error}") from None
+        raise ConfigError(f"--actions {path}: not a .npy file of numbers: {error}") from None
     if not isinstance(numbers, np.ndarray) or numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-        raise ConfigError(f"--actions {path}: must be one row of whole numbers, one a step")
+        raise ConfigError(f"--actions {path}: must be a one-dimensional array of integers, one per step")
     if not 1 <= len(numbers) <= LONGEST_STEPS:
         raise ConfigError(f"--actions {path}: has {len(numbers):,} steps; a movie has 1 to {LONGEST_STEPS:,}")
     return numbers

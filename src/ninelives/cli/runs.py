@@ -1,4 +1,4 @@
-"""``ninelives runs``: lists the runs of a directory, shows one, compares several."""
+"""``ninelives runs``: lists the runs in a directory, shows one, compares several."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SHOW, COMPARE = "show", "compare"
 
 
 @dataclass(frozen=True)
-class Runs:
-    """List the runs of a directory; show one of them; compare several.
+class RunsCommand:
+    """List the runs in a directory, show one of them, or compare several.
 
     For example:
     $ ninelives runs
@@ -32,10 +32,10 @@ class Runs:
         tyro.conf.Positional,
         tyro.conf.arg(metavar="[DIR] | show RUN_DIR | compare RUN_DIR ...", help_behavior_hint=""),
     ] = ()
-    """A directory of runs (by default runs), or one run to show, or several to compare."""
+    """Directory of runs (default: runs), or one run to show, or several to compare."""
 
     def run(self) -> int:
-        """Print."""
+        """Print the list, the run or the comparison."""
         word, rest = (self.what[0], self.what[1:]) if self.what else ("runs", ())
         if word == SHOW:
             return _show(_each(SHOW, rest, exactly=1)[0])
@@ -56,7 +56,7 @@ def _each(word: str, names: Sequence[str], exactly: int | None = None) -> list[R
         raise ConfigError(f"ninelives runs {word} needs {'a run directory' if exactly else 'run directories'}")
     for name in names:
         if not holds_run(Path(name)):
-            raise ConfigError(f"{name} holds no run; `ninelives runs {Path(name).parent}` lists what is there")
+            raise ConfigError(f"{name} contains no run; `ninelives runs {Path(name).parent}` lists the runs there")
     return [read_run(Path(name)) for name in names]
 
 
@@ -68,7 +68,7 @@ def _list(directory: Path) -> int:
 
     found = [read_run(path) for path in runs_in(directory)]
     if not found:
-        print(f"no runs in {directory}; `ninelives train ENV` makes one")
+        print(f"no runs in {directory}; `ninelives train ENV` creates one")
         return 0
     table = Table()
     for heading in ("run", "environment"):
@@ -77,7 +77,7 @@ def _list(directory: Path) -> int:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("curve", no_wrap=True)
     for run in found:
-        state = " (at work)" if run.is_running else ""
+        state = " (running)" if run.is_running else ""
         table.add_row(f"{run.path.name}{state}", str(run.config.get("env", "?")), *_numbers(run), _line(run))
     Console(highlight=False).print(table)
     return 0
@@ -99,7 +99,7 @@ def _facts(run: RunFacts) -> Iterator[tuple[str, object]]:
 
     config = run.config
     yield "run", run.path
-    yield "state", "a trainer is at work there" if run.is_running else "nobody is at work there"
+    yield "state", "running" if run.is_running else "not running"
     for name in ("env", "n_envs", "seed"):
         if name in config:
             yield name, config[name]
@@ -119,7 +119,7 @@ def _facts(run: RunFacts) -> Iterator[tuple[str, object]]:
 def _start(start: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {start[name]}" for name in ("ninelives", "python", "torch") if name in start)
     commit = f", commit {str(start['git_commit'])[:12]}" if "git_commit" in start else ""
-    changed = " and changes" if start.get("git_changed") else ""
+    changed = " with uncommitted changes" if start.get("git_changed") else ""
     return f"{start.get('at', '?')}, {versions}{commit}{changed}"
 
 
@@ -141,7 +141,7 @@ def _compare(runs: Sequence[RunFacts]) -> int:
 
 
 def differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Settings that are not the same in all of them."""
+    """Names of the settings that are not the same in all configurations."""
     flat = [dict(_flat(config)) for config in configs]
     names = dict.fromkeys(name for config in flat for name in config)
     return [name for name in names if any(config.get(name) != flat[0].get(name) for config in flat)]

@@ -1,4 +1,4 @@
-"""``ninelives state save|info|convert``: makes, shows and converts state files. Native code runs in a worker only."""
+"""``ninelives state save|info|convert``: creates, shows and converts state files. Native code runs in workers only."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ STUDIO = "ninelives.sims.emulators.state_maker:Studio"
 
 
 @dataclass(frozen=True)
-class Save:
-    """Save the moment at which a game's episodes begin, or that a boot script or a movie leads to.
+class StateSaveCommand:
+    """Save the state at which a game's episodes start, or the one that a boot script or a movie reaches.
 
     For example:
     $ ninelives state save ninelives/Errand-v0 --out errand.rook
@@ -34,31 +34,31 @@ class Save:
     """
 
     game: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GAME|ROM")]
-    """A game's id like ninelives/Errand-v0, module:factory, or a ROM's file."""
+    """A game id such as ninelives/Errand-v0, module:factory, or a ROM file."""
 
     out: Path
-    """The file to write."""
+    """File to write."""
 
     boot: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[ACTION:FRAMES ...]")] = ()
-    """What to hold from power-on, and for how many frames; for a ROM."""
+    """Which buttons to hold from power-on, for how many frames; for a ROM."""
 
     movie: Path | None = None
-    """An input movie to play before saving; for a ROM."""
+    """Input movie to replay before saving; for a ROM."""
 
     core: str | None = None
-    """The emulator's core by name or file; by default the best that is found. For a ROM."""
+    """Emulator core, by name or file; by default the best one installed. For a ROM."""
 
     env_kwargs: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")] = ()
-    """Keyword arguments of a game; values are read as Python if they can be."""
+    """Keyword arguments of the game; values are parsed as Python literals where possible."""
 
     rom: Path | None = None
-    """Your own ROM, for a game by its id that needs one."""
+    """Your own ROM, for a game id that needs one."""
 
     overwrite: bool = False
-    """Replace a file that is there."""
+    """Replace an existing file."""
 
     def run(self) -> int:
-        """Save and say what was saved."""
+        """Save, and print what was saved."""
         from ninelives.sims.emulators.snapshot import Snapshot
         from ninelives.sims.emulators.state_files import write_snapshot
 
@@ -72,25 +72,25 @@ class Save:
     def _taken(self) -> bytes:
         if not os.path.isfile(self.game):
             if self.boot or self.movie or self.core:
-                raise ConfigError(f"--boot, --movie and --core need a ROM's file, and there is no file {self.game!r}")
+                raise ConfigError(f"--boot, --movie and --core need a ROM file; there is no file {self.game!r}")
             if _is_named_like_a_rom(self.game):
-                raise ConfigError(f"{self.game}: there is no such ROM file")
+                raise ConfigError(f"{self.game}: no such ROM file")
             return _ask(env_spec(self.game, self.env_kwargs, self.rom), "save_state")
         if self.env_kwargs or self.rom:
-            raise ConfigError(f"--env-kwargs and --rom are for games by their id, and {self.game!r} is a ROM's file")
+            raise ConfigError(f"--env-kwargs and --rom are for game ids; {self.game!r} is a ROM file")
         if self.boot and self.movie:
-            raise ConfigError("--boot and --movie: give one of them")
+            raise ConfigError("--boot and --movie exclude each other: choose one")
         if self.movie is None:
-            return _ask(_studio(Path(self.game), self.core), "boot", tuple(map(_part, self.boot)))
+            return _ask(_state_maker(Path(self.game), self.core), "boot", tuple(map(_part, self.boot)))
         from ninelives.sims.emulators.movies import Movie
 
-        film = Movie.read(self.movie)
-        return _ask(_studio(Path(self.game), self.core, film.frame_skip), "play_movie", self.movie.read_bytes())
+        movie = Movie.read(self.movie)
+        return _ask(_state_maker(Path(self.game), self.core, movie.frame_skip), "play_movie", self.movie.read_bytes())
 
 
 @dataclass(frozen=True)
-class Info:
-    """Show whose state a file holds and whether it is whole; nothing in it is run.
+class StateInfoCommand:
+    """Show which game and core a state file belongs to, and check that it is intact; nothing is executed.
 
     For example:
     $ ninelives state info start.rook
@@ -98,7 +98,7 @@ class Info:
     """
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
-    """A state file."""
+    """State file."""
 
     rom: Path | None = None
     """Check that the state belongs to this ROM."""
@@ -113,13 +113,13 @@ class Info:
             say(f"{name:<12}{value}")
         if self.rom is not None:
             _check_rom(snapshot, self.rom)
-            say(f"{'ROM':<12}{self.rom} is the one")
+            say(f"{'ROM':<12}{self.rom} matches")
         return 0
 
 
 @dataclass(frozen=True)
-class Convert:
-    """Turn a raw state of a core (RetroArch's .state, mGBA's .ss0) into a state file, or a state file into a raw one.
+class StateConvertCommand:
+    """Convert a core's raw state (RetroArch's .state, mGBA's .ss0) to a state file, or a state file to a raw state.
 
     For example:
     $ ninelives state convert game.ss0 --rom game.gba --out start.rook
@@ -127,22 +127,22 @@ class Convert:
     """
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
-    """The state to convert."""
+    """State to convert."""
 
     out: Path
-    """The file to write."""
+    """File to write."""
 
     rom: Path | None = None
-    """The ROM; needed for a raw state."""
+    """ROM file; needed for a raw state."""
 
     core: str | None = None
-    """The core that saved the raw state; by default the best that is found."""
+    """Core that saved the raw state; by default the best one installed."""
 
     overwrite: bool = False
-    """Replace a file that is there."""
+    """Replace an existing file."""
 
     def run(self) -> int:
-        """Convert in the direction that the file asks for."""
+        """Convert; the file's format decides the direction."""
         from ninelives.sims.emulators.snapshot import MAGIC
 
         _refuse_existing(self.out, self.overwrite)
@@ -156,7 +156,7 @@ class Convert:
         if self.rom is not None:
             _check_rom(snapshot, self.rom)
         write_file(self.out, snapshot.machine.core, overwrite=self.overwrite)
-        lost = "; its cartridge's memory is not in it" if snapshot.machine.cartridge else ""
+        lost = "; without the cartridge memory" if snapshot.machine.cartridge else ""
         say(f"{self.out}: raw state for {snapshot.identity.core} {snapshot.identity.version}{lost}")
         return 0
 
@@ -166,19 +166,19 @@ class Convert:
         from ninelives.sims.emulators.state_files import write_snapshot
 
         if self.rom is None:
-            raise ConfigError(f"{self.file} is a raw state, which says nothing of its game: give the ROM with --rom")
+            raise ConfigError(f"{self.file} is a raw state, which does not name its game: pass the ROM with --rom")
         try:
             raw = core_state(data)
         except CheckpointError as error:
             raise CheckpointError(f"{self.file}: {error}") from error
-        snapshot = Snapshot.from_bytes(_ask(_studio(self.rom, self.core), "adopt", raw))
+        snapshot = Snapshot.from_bytes(_ask(_state_maker(self.rom, self.core), "adopt", raw))
         write_snapshot(self.out, snapshot, overwrite=self.overwrite)
-        say(f"{self.out}: {_whose(snapshot)}; one frame after the raw state, for that has no picture")
+        say(f"{self.out}: {_whose(snapshot)}; one frame after the raw state, which has no picture")
         return 0
 
 
 @dataclass(frozen=True)
-class State:
+class StateCommand:
     """Save, show and convert states of emulated games.
 
     For example:
@@ -188,19 +188,19 @@ class State:
     """
 
     verb: Annotated[
-        Annotated[Save, tyro.conf.subcommand("save")]
-        | Annotated[Info, tyro.conf.subcommand("info")]
-        | Annotated[Convert, tyro.conf.subcommand("convert")],
+        Annotated[StateSaveCommand, tyro.conf.subcommand("save")]
+        | Annotated[StateInfoCommand, tyro.conf.subcommand("info")]
+        | Annotated[StateConvertCommand, tyro.conf.subcommand("convert")],
         tyro.conf.arg(name=""),
     ]
 
     def run(self) -> int:
-        """Do what was asked."""
+        """Run the sub-command."""
         return self.verb.run()
 
 
 def facts(snapshot: Snapshot, file_bytes: int) -> Iterator[tuple[str, str]]:
-    """What a state file says of itself, line by line."""
+    """The contents of a state file, one fact per line."""
     identity, machine = snapshot.identity, snapshot.machine
     yield "system", identity.system
     yield "core", f"{identity.core} {identity.version} ({identity.backend})"
@@ -208,8 +208,8 @@ def facts(snapshot: Snapshot, file_bytes: int) -> Iterator[tuple[str, str]]:
     yield "picture", f"{machine.shape[1]} x {machine.shape[0]}, {machine.layout}"
     yield "cartridge", f"{len(machine.cartridge):,} bytes" if machine.cartridge else "in the core's state, or none"
     yield "state", f"{len(machine.core):,} bytes of the core, {file_bytes:,} in the file"
-    yield "environment", "saved with it" if snapshot.wrapper else "none: a moment to begin episodes at"
-    yield "checksum", "good"
+    yield "environment", "included" if snapshot.wrapper else "none: a start state for episodes"
+    yield "checksum", "ok"
 
 
 def _whose(snapshot: Snapshot) -> str:
@@ -217,14 +217,14 @@ def _whose(snapshot: Snapshot) -> str:
     return f"{identity.system} state of {identity.core} {identity.version}, ROM {identity.rom_sha256[:16]}..."
 
 
-def _studio(rom: Path, core: str | None, frame_skip: int = 1) -> EnvSpec:
+def _state_maker(rom: Path, core: str | None, frame_skip: int = 1) -> EnvSpec:
     if not os.path.isfile(rom):
-        raise ConfigError(f"--rom {rom}: there is no such file, or it is out of reach")
+        raise ConfigError(f"--rom {rom}: no such file, or no permission to read it")
     return EnvSpec(STUDIO, {"rom": str(rom.resolve()), "core": core, "frame_skip": frame_skip})
 
 
 def _ask(spec: EnvSpec, method: str, *args: Any) -> bytes:
-    """What a method gives in a worker of its own, after a reset."""
+    """Call a method of the environment in a worker, after a reset."""
     from ninelives.pool.pool import Pool
 
     with Pool(spec, 1, start_attempts=1) as pool:
@@ -234,9 +234,9 @@ def _ask(spec: EnvSpec, method: str, *args: Any) -> bytes:
         except EnvRaisedError as error:
             if "AttributeError" not in error.fault.summary:
                 raise
-            answer = None  # it has no such method
+            answer = None  # the environment has no such method
     if not isinstance(answer, bytes):
-        raise ConfigError(f"{spec.label} is no emulated game of Ninelives: its {method}() gives no state")
+        raise ConfigError(f"{spec.label} is not an emulated game of Ninelives: its {method}() returns no state")
     return answer
 
 
@@ -267,9 +267,9 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _refuse_existing(path: Path, overwrite: bool) -> None:
     if os.path.exists(path) and not overwrite:
-        raise ConfigError(f"--out {path}: is there already; give another name, or --overwrite")
+        raise ConfigError(f"--out {path} exists already; choose another name, or --overwrite")

@@ -1,4 +1,4 @@
-"""The environment a command is about: ``ENV`` and ``--env-kwargs`` as an ``EnvSpec``, and back as code to paste."""
+"""The environment of a command: ``ENV`` and ``--env-kwargs`` as an ``EnvSpec``, and an ``EnvSpec`` as code."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ninelives.spec.env import EnvSpec
 
 
 def env_spec(env: str, pairs: Sequence[str], rom: Path | None = None) -> EnvSpec:
-    """``"mygame:make"`` and ``("level=3", "mode=fast")``; ``rom`` is one more of these.
+    """From ``"mygame:make"`` and ``("level=3", "mode=fast")``; ``rom`` becomes one more keyword argument.
 
     Raises:
-        ConfigError: not an environment's name, a pair without ``=``, or a ROM that is not there.
+        ConfigError: not an environment name, a pair without ``=``, or a missing ROM.
     """
     named = EnvSpec.of(env)
     given = dict(_pair(text) for text in pairs)
     if rom is not None:
         if "rom" in given:
-            raise ConfigError(f"--rom {rom} and --env-kwargs rom={given['rom']}: give one of them")
+            raise ConfigError(f"--rom {rom} and --env-kwargs rom={given['rom']} exclude each other: choose one")
         if not os.path.isfile(rom):
-            raise ConfigError(f"--rom {rom}: there is no such file, or it is out of reach")
+            raise ConfigError(f"--rom {rom}: no such file, or no permission to read it")
         given["rom"] = str(rom)
     return EnvSpec(named.env, given, named.modules)
 
 
 def as_code(spec: EnvSpec) -> str:
-    """How a Python program says it."""
+    """The environment as Python code."""
     name = f'"{spec.env}"'
     return name if not spec.kwargs else f"ninelives.EnvSpec({name}, {dict(spec.kwargs)!r})"
 

@@ -1,4 +1,4 @@
-"""``ninelives test RUN``: plays a saved policy and scores it, greedy and stochastic, with an honest interval."""
+"""``ninelives test RUN``: evaluates a saved policy, greedy and stochastic, with a confidence interval."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Test:
-    """Play a saved policy and score it: greedy and stochastic, success rate with its 95 % interval.
+class TestCommand:
+    """Evaluate a saved policy, greedy and stochastic; success rates come with a 95 % confidence interval.
 
     For example:
     $ ninelives test runs/mine
@@ -29,37 +29,37 @@ class Test:
     """
 
     what: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN_OR_CHECKPOINT")]
-    """A run's directory or one checkpoint file."""
+    """Run directory, or a checkpoint file."""
 
     which: Literal["newest", "best"] = "newest"
-    """Of a run, which checkpoint."""
+    """Which checkpoint of the run."""
 
     play: Literal["both", "greedy", "stochastic"] = "both"
-    """Take the likeliest action, or draw, or first one and then the other."""
+    """Take the most likely action (greedy), sample it (stochastic), or evaluate both."""
 
     episodes: int = 100
-    """Whole episodes to count, for each way to play."""
+    """Complete episodes to count, for each kind of policy."""
 
     n_envs: int = 8
-    """Environments to play at once."""
+    """Number of environments."""
 
     success: Annotated[float | None, tyro.conf.arg(metavar="RETURN", help_behavior_hint="")] = None
-    """An episode with at least this return is a success; without it, info["success"] tells, if it does."""
+    """An episode with at least this return is a success; by default info["success"] decides, if there is one."""
 
     seed: int = 1_000_000
-    """Of the episodes; not the one of training, so that the policy meets episodes it has not seen."""
+    """Seed of the episodes; different from the seed of training, so that the policy meets new episodes."""
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ENV", help_behavior_hint="")] = None
-    """Another environment than the one it was trained on."""
+    """Evaluate on another environment than the one of training."""
 
     env_kwargs: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[KEY=VALUE ...]")] = ()
-    """Keyword arguments of the environment, over those of the run."""
+    """Keyword arguments of the environment; they override those of the run."""
 
     video: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
-    """Film slot 0 as a .gif or .mp4; needs imageio."""
+    """Record slot 0 as a .gif or .mp4 file; needs imageio."""
 
     def run(self) -> int:
-        """Play and print."""
+        """Evaluate and print."""
         check_extras(self.video)
         from ninelives.train.saving.checkpoint import load
 
@@ -73,11 +73,11 @@ class Test:
         return 0
 
     def _score(self, checkpoint: Checkpoint, greedy: bool) -> Score:
-        from ninelives.cli.reporting.video import Film
+        from ninelives.cli.reporting.video import VideoRecorder
         from ninelives.train.evaluate import evaluate
         from ninelives.train.policy.acting import ActingPolicy
 
-        film = Film(self.video) if self.video is not None and greedy == (self.play != "stochastic") else None
+        video = VideoRecorder(self.video) if self.video is not None and greedy == (self.play != "stochastic") else None
         score = evaluate(
             ActingPolicy.of_state(checkpoint.state),
             self.spec(checkpoint.config),
@@ -86,14 +86,14 @@ class Test:
             greedy=greedy,
             seed=self.seed,
             success=self.success,
-            on_batch=film,
+            on_batch=video,
         )
-        if film is not None:
-            print(film.write())
+        if video is not None:
+            print(video.write())
         return score
 
     def spec(self, config: dict[str, Any]) -> EnvSpec:
-        """The environment of the run, with what was asked for over it."""
+        """The environment of the run, with the overrides from the command line."""
         from ninelives.cli.reporting.video import is_gymnasium_id
         from ninelives.train.config.classes import TrainConfig
         from ninelives.train.config.layers import from_tree, resolve
@@ -107,27 +107,29 @@ class Test:
 
 
 def check_extras(video: Path | None) -> None:
-    """Refuse early what is not installed.
+    """Check early that everything needed is installed.
 
     Raises:
-        ConfigError: says what to install.
+        ConfigError: something is missing; the message says what to install.
     """
     if importlib.util.find_spec("torch") is None:
-        raise ConfigError("playing a policy needs torch: pip install 'ninelives[train]'")
+        raise ConfigError("evaluating a policy needs torch: pip install 'ninelives[train]'")
     if video is None:
         return
     if video.suffix not in (".gif", ".mp4"):
-        raise ConfigError(f"--video {video}: allowed are .gif and .mp4")
+        raise ConfigError(f"--video {video}: must end in .gif or .mp4")
     if importlib.util.find_spec("imageio") is None:
         raise ConfigError(f"--video {video} needs imageio: pip install 'ninelives[video]'")
     if video.suffix == ".mp4" and importlib.util.find_spec("imageio_ffmpeg") is None:
-        raise ConfigError(f"--video {video} needs imageio-ffmpeg: pip install 'ninelives[video]', or name a .gif")
+        raise ConfigError(
+            f"--video {video} needs imageio-ffmpeg: pip install 'ninelives[video]', or choose a .gif file"
+        )
     if video.exists():
-        raise ConfigError(f"--video {video} exists already; name another file")
+        raise ConfigError(f"--video {video} exists already; choose another name")
 
 
 def checkpoint_of(what: Path, which: str) -> Path:
-    """The checkpoint file that is meant.
+    """The checkpoint file: the file itself, or the newest or best one of a run.
 
     Raises:
         ConfigError: there is none.
@@ -144,7 +146,7 @@ def checkpoint_of(what: Path, which: str) -> Path:
 
 
 def lines_of(score: Score) -> Iterator[str]:
-    """A score in words."""
+    """A score as lines of text."""
     way = "greedy" if score.greedy else "stochastic"
     low, high = score.quantile(0.05), score.quantile(0.95)
     yield (
@@ -154,4 +156,4 @@ def lines_of(score: Score) -> Iterator[str]:
     if score.success_rate is not None:
         yield f"{way}: success {score.success_rate}"
     if score.cut:
-        yield f"{way}: {score.cut} episodes were lost to faults and played again"
+        yield f"{way}: {score.cut} episodes were lost to faults and repeated"

@@ -1,4 +1,4 @@
-"""``ninelives train ENV``: trains PPO on many copies of an environment, and shows and keeps how it went."""
+"""``ninelives train ENV``: trains PPO on many copies of an environment, with a live display and logs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from ninelives.cli.exit_codes import INTERRUPTED, SUCCESS
 from ninelives.cli.flags import flags_of
 from ninelives.cli.target import env_spec
 from ninelives.errors import ConfigError
@@ -20,18 +21,16 @@ if TYPE_CHECKING:
     from ninelives.train.config.layers import Setting
     from ninelives.train.records import Result
 
-INTERRUPTED = 130
-"""What shells expect of a program ended by Ctrl-C."""
-
 Given: Any = flags_of(TrainConfig, without=("env",))
 
 
 @dataclass(frozen=True)
-class Train:
-    """Train PPO on many copies of an environment; a broken one is brought back and nothing is lost.
+class TrainCommand:
+    """Train PPO on many copies of an environment; copies that crash are healed and nothing is lost.
 
-    Flags win over --set, --set over the --config file, the file over the defaults. A file has the shape of the flags:
-    --ppo.learning-rate 3e-4 is ppo: {learning_rate: 3e-4}. Without --run-dir a new runs/ENV-DATE-TIME is made.
+    Flags override --set, --set overrides the --config file, the file overrides the defaults. The file has the structure
+    of the flags: --ppo.learning-rate 3e-4 is ppo: {learning_rate: 3e-4}. Without --run-dir, the run is written to a new
+    directory runs/ENV-DATE-TIME.
 
     For example:
     $ ninelives train CartPole-v1 --timesteps 100_000
@@ -41,34 +40,34 @@ class Train:
     """
 
     env: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[ENV]", help_behavior_hint="")] = None
-    """A Gymnasium id like CartPole-v1, or module:factory; may be in the --config file instead."""
+    """A Gymnasium id such as CartPole-v1, or module:factory; may be in the --config file instead."""
 
     given: Annotated[Given, tyro.conf.arg(name="")] = field(default_factory=dict)
 
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
-    """A YAML file of the same shape as the flags."""
+    """YAML file with the structure of the flags."""
 
     set: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME=VALUE")] = ()
-    """Any setting by its name in the file, like ppo.learning_rate=3e-4."""
+    """Any setting by its name in the file, such as ppo.learning_rate=3e-4."""
 
     def run(self) -> int:
-        """Train and print what came out."""
+        """Train and print the result."""
         if importlib.util.find_spec("torch") is None:
             raise ConfigError("training needs torch: pip install 'ninelives[train]'")
         from ninelives.cli.reporting.run_logs import check_extras
 
-        config = placed(with_model_file(self.settings()))
+        config = with_run_dir(with_model_file(self.settings()))
         check_extras(config)
         result = train(config)
         for line in summary(result):
             print(line)
-        return INTERRUPTED if result.stopped else 0
+        return INTERRUPTED if result.stopped else SUCCESS
 
     def settings(self) -> TrainConfig:
-        """The configuration that was asked for.
+        """The configuration from flags, file and defaults.
 
         Raises:
-            ConfigError: unknown names, wrong types, impossible combinations; by file and line.
+            ConfigError: unknown names, wrong types or impossible combinations, with file and line.
         """
         from ninelives.train.config.layers import Setting, from_file, from_flags, from_pairs, resolve
 
@@ -76,10 +75,10 @@ class Train:
         if "env_kwargs" in given:
             given["env_kwargs"] = dict(env_spec("any:env", given["env_kwargs"]).kwargs)
         flags = from_flags(TrainConfig, given)
-        said = [] if self.env is None else [Setting("env", self.env, "ENV")]
+        env = [] if self.env is None else [Setting("env", self.env, "ENV")]
         before = _of_resumed_run(Path(given["run_dir"])) if _resumes(given) and "run_dir" in given else []
         file = [] if self.config is None else from_file(TrainConfig, self.config)
-        return resolve(TrainConfig, before, file, from_pairs(self.set), flags, said)
+        return resolve(TrainConfig, before, file, from_pairs(self.set), flags, env)
 
 
 def _resumes(given: dict[str, Any]) -> bool:
@@ -87,18 +86,18 @@ def _resumes(given: dict[str, Any]) -> bool:
 
 
 def _of_resumed_run(run_dir: Path) -> list[Setting]:
-    """A resumed run has its settings already; what is said again is compared with them by the trainer."""
+    """A resumed run has its settings already; the trainer compares those that are given again."""
     from ninelives.train.config.layers import from_file
     from ninelives.train.saving.run_dir import was_begun
 
     if not was_begun(run_dir):
-        raise ConfigError(f"--resume: {run_dir} holds no run; leave --resume away to begin one there")
+        raise ConfigError(f"--resume: {run_dir} contains no run; leave --resume out to start one there")
     path = run_dir / "config.yaml"
     return from_file(TrainConfig, path) if path.exists() else []
 
 
-def placed(config: TrainConfig) -> TrainConfig:
-    """With a directory: the one that was asked for, or a new one."""
+def with_run_dir(config: TrainConfig) -> TrainConfig:
+    """The configuration with a run directory: the given one, or a new one."""
     if config.run_dir is not None:
         return config
     label = EnvSpec.of(config.env).label.replace("/", "-").replace(":", "-")
@@ -106,10 +105,10 @@ def placed(config: TrainConfig) -> TrainConfig:
 
 
 def with_model_file(config: TrainConfig) -> TrainConfig:
-    """``--model`` may name a run: its newest checkpoint is meant.
+    """Resolve ``--model``: a run stands for its newest checkpoint.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: it has none.
     """
     from ninelives.cli.test import checkpoint_of
 
@@ -117,18 +116,18 @@ def with_model_file(config: TrainConfig) -> TrainConfig:
 
 
 def train(config: TrainConfig) -> Result:
-    """Train with logs and the live display."""
+    """Train with logs and live display."""
     from ninelives.cli.reporting.display import Display
-    from ninelives.cli.reporting.run_logs import Reports
-    from ninelives.train.run import train as train_ppo
+    from ninelives.cli.reporting.run_logs import RunLogger
+    from ninelives.train.run import train as run_training
     from ninelives.view.progress import ProgressView
 
-    with ProgressView() as view, Reports() as reports:
-        return train_ppo(config, [reports, Display(view, visualize=config.visualize)])
+    with ProgressView() as view, RunLogger() as reports:
+        return run_training(config, [reports, Display(view, visualize=config.visualize)])
 
 
 def summary(result: Result) -> list[str]:
-    """The end of the run in words."""
+    """The result of the run as lines of text."""
     from ninelives.view.words import plural, seconds_in_words
 
     mean = "no episode ended" if result.mean_return is None else f"mean return {result.mean_return:,.2f}"

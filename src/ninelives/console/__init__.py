@@ -1,1 +1,1 @@
-"""Playing by hand: one game in a terminal or a window, keys in, pictures out."""
+"""Playing a game by hand, in a terminal or a window."""

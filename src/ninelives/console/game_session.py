@@ -1,6 +1,6 @@
-"""One game in one slot of a pool, as the commands for people use it: a ROM or a game's id in, pictures out.
+"""One game in one slot of a pool, for the commands that play, record and replay it.
 
-Native code runs in the worker only. What crashes there is healed, or told; the terminal of whoever plays is safe.
+Native code runs in the worker only: a crash there is healed or reported, and the user's terminal stays intact.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ CONSOLE = "ninelives.sims.emulators.console:Console"
 
 
 @dataclass(frozen=True)
-class GameFile:
-    """What a command is about.
+class ChosenGame:
+    """The game that a command was given.
 
     Attributes:
-        name: the game's id, or its file's name.
-        rom: its file.
-        id: its id; None for a mere file.
+        name: the game's id, or the ROM's file name.
+        rom: the ROM file.
+        id: the game's id; None for a plain ROM file.
     """
 
     name: str
@@ -46,15 +46,15 @@ class GameFile:
 
     @property
     def stem(self) -> str:
-        """A name for files made of it."""
+        """Base name for files made from this game."""
         return self.rom.stem if self.id is None else self.id.partition("/")[2].partition("-v")[0].lower()
 
 
-def find_game(game: str, rom: Path | None) -> GameFile:
-    """A registered game by its id, or a ROM by its file's name.
+def find_game(game: str, rom: Path | None) -> ChosenGame:
+    """Find a registered game by its id, or a ROM by its file name.
 
     Raises:
-        ConfigError: neither, a game that needs a ROM without one, or one that brings its own with another.
+        ConfigError: it is neither; or ``rom`` is missing for a game that needs one, or given for one that has its own.
     """
     from ninelives.sims.games import GAMES, rom_of
 
@@ -63,27 +63,27 @@ def find_game(game: str, rom: Path | None) -> GameFile:
         return _file_named(game, rom)
     if rom is None:
         if known.needs_rom:
-            raise ConfigError(f"{known.id} needs your own ROM of {known.title}: give its file with --rom")
-        return GameFile(known.id, rom_of(known.id), known.id)
+            raise ConfigError(f"{known.id} needs your own ROM of {known.title}: pass the file with --rom")
+        return ChosenGame(known.id, rom_of(known.id), known.id)
     if not known.needs_rom:
         raise ConfigError(
-            f"{known.id} comes with its ROM: leave --rom {rom} out, or give that file instead of the game"
+            f"{known.id} comes with its ROM: leave --rom {rom} out, or pass that file instead of the game"
         )
     check_rom_file(rom)
-    return GameFile(known.id, rom.resolve(), known.id)
+    return ChosenGame(known.id, rom.resolve(), known.id)
 
 
-def _file_named(name: str, rom: Path | None) -> GameFile:
+def _file_named(name: str, rom: Path | None) -> ChosenGame:
     path = Path(name)
     if not path.is_file():
-        raise ConfigError(f"GAME {name!r} is neither a ROM's file nor a game; {_nearest(name)}")
+        raise ConfigError(f"GAME {name!r} is neither a ROM file nor a game; {_nearest(name)}")
     if rom is not None:
-        raise ConfigError(f"GAME {name!r} is a ROM's file, and --rom {rom} another; give one of them")
-    return GameFile(path.name, path.resolve(), None)
+        raise ConfigError(f"GAME {name!r} is a ROM file already; leave --rom {rom} out")
+    return ChosenGame(path.name, path.resolve(), None)
 
 
 def _nearest(name: str) -> str:
-    """The game that was probably meant, or all there are."""
+    """A suggestion: the game that was probably meant, or all of them."""
     from ninelives.sims.games import GAMES
 
     ids = {_bare(one.id): one.id for one in GAMES}
@@ -92,21 +92,21 @@ def _nearest(name: str) -> str:
 
 
 def _bare(name: str) -> str:
-    """Without what all ids share, in which any two names would be near each other."""
+    """Without the parts that all ids share, which would make any two names similar."""
     return re.sub(r"-v\d+$", "", name.lower().removeprefix("ninelives/"))
 
 
 def check_rom_file(rom: Path) -> None:
-    """Raises ConfigError: there is no file of this name."""
+    """Raise ConfigError if there is no such file."""
     if not rom.is_file():
-        raise ConfigError(f"--rom {rom}: there is no such file")
+        raise ConfigError(f"--rom {rom}: no such file")
 
 
 def check_core(core: str | None) -> None:
-    """Refuse an emulator that is not there, before a worker looks for it.
+    """Check that an emulator is installed before a worker is started.
 
     Raises:
-        ConfigError: the message says how to install it.
+        ConfigError: it is not; the message says how to install it.
     """
     from ninelives.sims.emulators.backends import BINDINGS
     from ninelives.sims.libretro.cores import find_core
@@ -124,11 +124,11 @@ def check_core(core: str | None) -> None:
 
 
 def read_movie(path: Path) -> Movie:
-    """A movie whose start is whole.
+    """Read a movie and check its start state.
 
     Raises:
-        ConfigError: it cannot be read.
-        CheckpointError: it is no movie, cut short, damaged or newer, or its start is.
+        ConfigError: the file cannot be read.
+        CheckpointError: it is not a movie, or it or its start state is truncated, damaged or of a newer version.
     """
     from ninelives.sims.emulators.movies import Movie
 
@@ -137,15 +137,15 @@ def read_movie(path: Path) -> Movie:
         if movie.start:
             Snapshot.from_bytes(movie.start)
     except CheckpointError as error:
-        raise CheckpointError(f"{path}: its start cannot be used: {error}") from error
+        raise CheckpointError(f"{path}: its start state cannot be used: {error}") from error
     return movie
 
 
-def check_movie_of(game: GameFile, movie: Movie, advice: str) -> None:
-    """Refuse a movie of another ROM; ``advice``: what to do then.
+def check_movie_of(game: ChosenGame, movie: Movie, advice: str) -> None:
+    """Check that a movie belongs to this ROM; ``advice`` ends the error message.
 
     Raises:
-        CheckpointError: naming both.
+        CheckpointError: it belongs to another ROM; the message names both.
     """
     digest = hashlib.sha256(game.rom.read_bytes()).hexdigest()
     if digest != movie.identity.rom_sha256:
@@ -156,8 +156,8 @@ def check_movie_of(game: GameFile, movie: Movie, advice: str) -> None:
         )
 
 
-def why_another_revision(game: GameFile) -> str:
-    """Words about a ROM that is not the revision its game is made for; empty if it is, or if any will do."""
+def why_another_revision(game: ChosenGame) -> str:
+    """Why the ROM is not the revision that the game is made for; empty if it is, or if any revision will do."""
     from ninelives.sims.games import GAMES
     from ninelives.sims.games.revisions import checked_rom
 
@@ -172,22 +172,22 @@ def why_another_revision(game: GameFile) -> str:
     return ""
 
 
-class GameSlot:
-    """A running game; a context manager."""
+class GameSession:
+    """A running game. Use it as a context manager."""
 
     def __init__(
         self,
-        game: GameFile,
+        game: ChosenGame,
         *,
         core: str | None = None,
         start: bytes | None = None,
         frame_skip: int = 1,
         hashed: bool = False,
     ) -> None:
-        """Open the game, at power-on or at ``start``, the bytes of a state file.
+        """Start the game, at power-on or at ``start`` (the contents of a state file).
 
         Raises:
-            CheckpointError: the state is damaged, or another game's or core's.
+            CheckpointError: the state is damaged, or belongs to another game or core.
         """
         settings = {"core": core, "frame_skip": frame_skip, "hashed": hashed}
         self._pool = Pool(EnvSpec(CONSOLE, {"rom": str(game.rom), **settings}), 1, start_attempts=1)
@@ -204,7 +204,7 @@ class GameSlot:
             self._pool.close()
             raise
 
-    def __enter__(self) -> GameSlot:
+    def __enter__(self) -> GameSession:
         return self
 
     def __exit__(
@@ -214,39 +214,39 @@ class GameSlot:
 
     @property
     def pid(self) -> int | None:
-        """Of the worker in which the game runs; None while it is brought back."""
+        """Process id of the game's worker; None while it is restarted."""
         return self._pool.worker_pids[0]
 
     def step(self, pad: int) -> bytes:
-        """Hold a pad for a step; the hash of what came of it."""
+        """Hold these buttons for one step and return the hash of the result."""
         rows: Any = self._pool.step(np.array([pad])).obs
         self._seen = {key: cells[0] for key, cells in rows.items()}
         return bytes(self._seen["hash"])
 
     def picture(self) -> npt.NDArray[np.uint8]:
-        """What is seen now."""
+        """The current picture."""
         image: npt.NDArray[np.uint8] = self._seen["picture"]
         return image
 
     def moment(self) -> bytes:
-        """This moment as a state file holds it."""
+        """The current state, as a state file contains it."""
         (moment,) = self._pool.call("moment")
         return bytes(moment)
 
     def begin_at(self, start: bytes, *, switched_on: bool = False) -> None:
-        """Be where the game is to begin; ``switched_on``: that is the machine's first moment.
+        """Load the state from which the session starts; ``switched_on``: it is the state at power-on.
 
         Raises:
-            CheckpointError: it is damaged, or another game's or core's.
+            CheckpointError: the state is damaged, or belongs to another game or core.
         """
         self.start, self.switched_on = start, switched_on
         self.go_to(start)
 
     def go_to(self, moment: bytes) -> None:
-        """Be at a moment.
+        """Load a state.
 
         Raises:
-            CheckpointError: it is damaged, or another game's or core's.
+            CheckpointError: the state is damaged, or belongs to another game or core.
         """
         Snapshot.from_bytes(moment, self.identity)
         (self._seen,) = self._pool.call("go_to", moment)

@@ -1,4 +1,4 @@
-"""Which key is which button and which command, and the names of keys in what a terminal sends. Pure."""
+"""Which key is which button or command, and how to read key names from a terminal's bytes. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUTTON_OF = {
     "enter": "start",
     "space": "select",
 }
-"""Buttons of the pad by the name of the key."""
+"""Pad buttons by key name."""
 
 COMMAND_OF = {
     "1": "save",
@@ -31,7 +31,7 @@ COMMAND_OF = {
     "q": "quit",
     "\x1a": "suspend",
 }
-"""Commands by the name of the key."""
+"""Commands by key name."""
 
 HELP = (
     "arrows: move   x: A   z: B   s: X   a: Y   d: L   c: R   enter: start   space: select",
@@ -45,7 +45,7 @@ _UNFINISHED = re.compile(rb"\x1b(?:\[[0-9;]*|O)?$")
 
 
 def key_names(data: bytes) -> tuple[list[str], bytes]:
-    """Names of the keys in what a terminal sent, and the beginning of a key that has not wholly arrived."""
+    """The names of the keys in the bytes from a terminal, and the bytes of a key that has not completely arrived."""
     names: list[str] = []
     while data:
         if match := _SEQUENCE.match(data):

@@ -1,7 +1,7 @@
-"""One person playing one game: keys become pads, time becomes frames, states are saved and loaded. Knows no screen.
+"""Playing one game by hand: runs frames at the game's speed, applies commands, saves and loads states.
 
-A face shows the game and tells which buttons are held: a terminal or a window. A step is one frame here, so that a
-state can be saved at any of them.
+Independent of the kind of screen: a terminal or a window shows the game and reports which buttons are held. A step is
+one frame here, so that a state can be saved at any frame.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives.clock import Clock
-from ninelives.console.game_session import GameSlot
+from ninelives.console.game_session import GameSession
 from ninelives.console.keys import HELP
 from ninelives.errors import ConfigError
 from ninelives.sims.emulators.emulator import pad_of
@@ -25,24 +25,24 @@ from ninelives.sims.emulators.movies import Recorder
 from ninelives.sims.emulators.state_files import write_file
 
 FAST = 8
-"""How many times faster is fast."""
+"""Speed factor of fast mode."""
 
 MOST_BEHIND_NS = 500_000_000
-"""Time that is made up for when the machine was busy; more is forgotten, so that the game does not race."""
+"""Most time to catch up on after the machine was busy; the rest is dropped, so that the game does not race."""
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
-"""What asks a program to end: whoever stops it, and a terminal that is closed."""
+"""Signals that ask a program to end: a request to terminate, and a terminal that was closed."""
 
 _S = 1_000_000_000
 
 
-class Face(Protocol):
-    """Where the game is seen and played."""
+class GameScreen(Protocol):
+    """Where the game is shown and played."""
 
     pictures_per_s: int
 
     def commands(self, wait_s: float) -> Iterator[str]:
-        """Commands given within this time."""
+        """Commands entered within this time."""
         ...
 
     def held(self) -> tuple[str, ...]:
@@ -54,42 +54,42 @@ class Face(Protocol):
         ...
 
 
-class Player:
-    """The game, and what its player asked for."""
+class GameControls:
+    """Runs the game as the user commands: pause, single frames, fast mode, saved states."""
 
-    def __init__(self, slot: GameSlot, out: Path, recorder: Recorder | None = None) -> None:
-        self._slot, self._out, self._recorder = slot, out, recorder
+    def __init__(self, session: GameSession, out: Path, recorder: Recorder | None = None) -> None:
+        self._session, self._out, self._recorder = session, out, recorder
         self._saved: bytes | None = None
         self.paused = self.fast = self.over = False
         self.line = HELP[1]
         self.states: list[Path] = []
         self.frames = 0
 
-    def obey(self, command: str, held: tuple[str, ...]) -> None:
-        """Do what a key asks for, at once."""
+    def execute(self, command: str, held: tuple[str, ...]) -> None:
+        """Execute a command now."""
         if command == "advance":
             self._advance(held)
         else:
             getattr(self, f"_{command}")()
 
     def run(self, frames: int, held: tuple[str, ...]) -> None:
-        """Some frames with these buttons held; none while paused."""
+        """Run some frames with these buttons held; none while paused."""
         for _ in range(0 if self.paused else frames * (FAST if self.fast else 1)):
             self._frame(held)
 
     def _frame(self, held: tuple[str, ...]) -> None:
-        pad = pad_of(*(button for button in held if button in self._slot.buttons))
-        hashed = self._slot.step(pad)
+        pad = pad_of(*(button for button in held if button in self._session.buttons))
+        hashed = self._session.step(pad)
         self.frames += 1
         if self._recorder is not None:
             self._recorder.note(pad, hashed)
 
     def picture(self) -> npt.NDArray[np.uint8]:
-        """What is to be shown."""
-        return self._slot.picture()
+        """The picture to show."""
+        return self._session.picture()
 
     def _save(self) -> None:
-        moment = self._slot.moment()
+        moment = self._session.moment()
         try:
             path = write_numbered(self._out, moment)
         except ConfigError as error:
@@ -101,25 +101,25 @@ class Player:
 
     def _load(self) -> None:
         if self._recorder is not None:
-            self.line = "a movie is being recorded and cannot go back; quit first"
+            self.line = "a movie is being recorded, so no state can be loaded; quit first"
         elif self._saved is None:
             self.line = "nothing saved yet: press 1 first"
         else:
-            self._slot.go_to(self._saved)
-            self.line = "back at the saved moment"
+            self._session.go_to(self._saved)
+            self.line = "loaded the saved state"
 
     def _pause(self) -> None:
         self.paused = not self.paused
-        self.line = "paused: . for one frame, p to go on" if self.paused else HELP[1]
+        self.line = "paused: . for one frame, p to continue" if self.paused else HELP[1]
 
     def _advance(self, held: tuple[str, ...]) -> None:
         self.paused = True
         self._frame(held)
-        self.line = f"frame {self.frames}: . for the next, p to go on"
+        self.line = f"frame {self.frames}: . for the next, p to continue"
 
     def _fast(self) -> None:
         self.fast = not self.fast
-        self.line = "fast: f to slow down" if self.fast else HELP[1]
+        self.line = "fast: f for normal speed" if self.fast else HELP[1]
 
     def _help(self) -> None:
         self.line = HELP[0] if self.line != HELP[0] else HELP[1]
@@ -131,28 +131,28 @@ class Player:
         self.line = "Ctrl-Z is off while you play: p pauses, q quits"
 
 
-def play(player: Player, face: Face, clock: Clock, frames_per_s: float) -> None:
-    """Until the player quits, at the game's own speed."""
+def play(controls: GameControls, screen: GameScreen, clock: Clock, frames_per_s: float) -> None:
+    """Run the game at its own speed until the user quits."""
     ns_per_frame = _S / frames_per_s
-    each = max(round(frames_per_s / face.pictures_per_s), 1)
+    each = max(round(frames_per_s / screen.pictures_per_s), 1)
     due = clock.now_ns() + each * ns_per_frame
-    face.show(player.picture(), player.line)
-    while not player.over:
+    screen.show(controls.picture(), controls.line)
+    while not controls.over:
         now = clock.now_ns()
-        for command in face.commands(max(due - now, 0) / _S):  # also when late: a slow machine has a keyboard too
-            player.obey(command, face.held())
-        if now < due or player.over:
+        for command in screen.commands(max(due - now, 0) / _S):  # even when late, so that keys work on a slow machine
+            controls.execute(command, screen.held())
+        if now < due or controls.over:
             continue
         due = max(due + each * ns_per_frame, now - MOST_BEHIND_NS)
-        player.run(each, face.held())
-        face.show(player.picture(), player.line)
+        controls.run(each, screen.held())
+        screen.show(controls.picture(), controls.line)
 
 
 @contextmanager
 def orderly_end() -> Iterator[None]:
-    """Signals that ask for an end are errors inside, so that files are kept and the terminal is left as it was.
+    """Turn signals that ask for an end into exceptions, so that files are written and the terminal is restored.
 
-    Only the first counts: a second one must not interrupt what is being kept.
+    Only the first one counts: a second must not interrupt the clean-up.
     """
 
     def end(number: int, frame: Any) -> NoReturn:
@@ -172,10 +172,10 @@ def orderly_end() -> Iterator[None]:
 
 
 def write_numbered(path: Path, data: bytes) -> Path:
-    """Write a file under this name, or the first numbered one that is free.
+    """Write a file under this name or, if it exists, the first free numbered one; return its path.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: the file cannot be written.
     """
     free = next(name for name in _names(path) if not name.exists())
     write_file(free, data, overwrite=False)

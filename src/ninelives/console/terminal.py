@@ -1,8 +1,8 @@
-"""A game in a terminal: keys in, half-block pictures out. Raw termios only, so that it works over ssh.
+"""A game in a terminal: keys in, half-block pictures out. Uses raw termios only, so that it works over ssh.
 
-Terminals tell when a key is pressed but not when it is let go. A key therefore counts as held for a moment, and the
-terminal's own key repeat prolongs it. Whatever happens, the terminal is left as it was found; Ctrl-Z is a mere key
-meanwhile, for a shell would show its prompt among the pictures.
+Terminals report when a key is pressed but not when it is released. A key therefore counts as held for a moment, and the
+terminal's own key repeat extends it. The terminal's settings are restored however the game ends. Ctrl-Z is an ordinary
+key meanwhile: a shell prompt would appear among the pictures.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives.clock import Clock
-from ninelives.console.half_blocks import Canvas, fit
 from ninelives.console.keys import BUTTON_OF, COMMAND_OF, key_names
 from ninelives.errors import ConfigError
+from ninelives.view.half_blocks import HalfBlockScreen, fit, has_true_color
 
 HOLD_NS = 250_000_000
-"""How long a pressed key counts as held: a step of most games, and short enough to let go in time."""
+"""How long a pressed key counts as held: enough for a step of most games, short enough to stop in time."""
 
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"
 _LEAVE = "\x1b[0m\x1b[?25h\x1b[?1049l"
 _LINES_BELOW = 2
 _WITHOUT_CURSOR = ("dumb", "unknown")
 _CONTROLS = 6
-"""Where the list of special characters is in what ``tcgetattr`` gives."""
+"""Index of the special characters in the result of ``tcgetattr``."""
 
 
-class Terminal:
-    """The terminal as a face of a game; a context manager.
+class TerminalScreen:
+    """Shows a game in the terminal. Use it as a context manager.
 
     Args:
-        clock: tells how long a key is held.
-        who: the command or flag that needs a terminal, for the refusal where there is none.
-        otherwise: what to do without one.
-        keyboard: descriptor that keys are read from.
-        screen: descriptor that pictures are written to.
+        clock: measures how long a key is held.
+        who: the command or flag that needs a terminal, for the error message.
+        otherwise: what to do without a terminal, for the error message.
+        keyboard: descriptor to read keys from.
+        screen: descriptor to write pictures to.
 
     Raises:
-        ConfigError: there is no terminal, or none that can show a picture.
+        ConfigError: there is no terminal, or it cannot show pictures.
     """
 
     pictures_per_s = 20
@@ -55,38 +55,38 @@ class Terminal:
         if not (os.isatty(keyboard) and os.isatty(screen)):
             raise ConfigError(f"{who} needs a terminal for keys and pictures; {otherwise}")
         if (kind := os.environ.get("TERM")) in _WITHOUT_CURSOR:
-            raise ConfigError(f"{who} needs a terminal that can move its cursor, and TERM={kind} cannot; {otherwise}")
+            raise ConfigError(f"{who} needs a terminal that can move its cursor; TERM={kind} cannot; {otherwise}")
         self._clock, self._keyboard, self._screen = clock, keyboard, screen
-        self._canvas = Canvas(true_color=os.environ.get("COLORTERM", "") in ("truecolor", "24bit"))
+        self._picture = HalfBlockScreen(true_color=has_true_color())
         self._until: dict[str, int] = {}
         self._pending = b""
         self._size = (0, 0)
         self._line = ""
         self._before = termios.tcgetattr(keyboard)
 
-    def __enter__(self) -> Terminal:
+    def __enter__(self) -> TerminalScreen:
         tty.setcbreak(self._keyboard)
-        self._switch_suspend_off()
+        self._disable_suspend()
         self._write(_ENTER)
         return self
 
-    def _switch_suspend_off(self) -> None:
+    def _disable_suspend(self) -> None:
         settings = termios.tcgetattr(self._keyboard)
-        nothing = os.fpathconf(self._keyboard, "PC_VDISABLE")
-        settings[_CONTROLS][termios.VSUSP] = bytes([nothing])
+        disabled = os.fpathconf(self._keyboard, "PC_VDISABLE")
+        settings[_CONTROLS][termios.VSUSP] = bytes([disabled])
         termios.tcsetattr(self._keyboard, termios.TCSANOW, settings)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with contextlib.suppress(OSError, termios.error):  # it may be gone, closed by who sat at it
+        with contextlib.suppress(OSError, termios.error):  # the terminal may have been closed
             try:
                 self._write(_LEAVE)
             finally:
                 termios.tcsetattr(self._keyboard, termios.TCSADRAIN, self._before)
 
     def commands(self, wait_s: float) -> Iterator[str]:
-        """Commands that were given within this time; pressed buttons are noted."""
+        """Commands entered within this time; pressed buttons are noted."""
         ready, _, _ = select.select([self._keyboard], [], [], max(wait_s, 0.0))
         if ready:
             arrived = os.read(self._keyboard, 4096)
@@ -106,14 +106,14 @@ class Terminal:
         return tuple(button for button, until in self._until.items() if until > now)
 
     def show(self, image: npt.NDArray[np.uint8], line: str) -> None:
-        """Draw the picture, and a line of text below it."""
+        """Draw the picture and a line of text below it."""
         size = os.get_terminal_size(self._screen)
         if size != self._size:
             self._size, self._line = size, ""
-            self._canvas.forget()
+            self._picture.forget()
             self._write("\x1b[0m\x1b[2J")
         room = max(size.lines - _LINES_BELOW, 1)
-        text = self._canvas.draw(fit(image, size.columns, room))
+        text = self._picture.draw(fit(image, size.columns, room))
         if line != self._line:
             self._line = line
             text += f"\x1b[{size.lines};1H\x1b[0m{line[: size.columns - 1]}\x1b[K"

@@ -1,4 +1,4 @@
-"""A game in a window, for those who have pygame and a screen. Keys are held as long as they are held."""
+"""A game in a window. Needs pygame and a display. Buttons are held exactly as long as their keys."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ninelives.errors import ConfigError
 
 SCALE = 3
 INVISIBLE = ("offscreen", "dummy")
-"""Drivers of SDL's that draw for nobody; it takes one of them silently where there is no display."""
+"""SDL drivers that show nothing; SDL silently picks one of them where there is no display."""
 
 _POLL_S = 0.002
 
 
-class Window:
-    """A window as a face of a game; a context manager.
+class WindowScreen:
+    """Shows a game in a window. Use it as a context manager.
 
     Raises:
-        ConfigError: pygame is not installed, or there is nowhere to open a window.
+        ConfigError: pygame is not installed, or there is no display.
     """
 
     pictures_per_s = 60
@@ -35,7 +35,7 @@ class Window:
             import pygame
         except ImportError:
             raise ConfigError(
-                "--window needs pygame: pip install pygame-ce; without it a game plays in the terminal"
+                "--window needs pygame: pip install pygame-ce; without --window the game runs in the terminal"
             ) from None
         self._pygame: Any = pygame
         self._title = title
@@ -52,10 +52,10 @@ class Window:
                 raise self._pygame.error(f"there is no display, and SDL's {driver!r} driver shows nothing")
         except self._pygame.error as error:
             raise ConfigError(
-                f"--window: no window can be opened here: {error}; without it a game plays in the terminal"
+                f"--window: cannot open a window: {error}; without --window the game runs in the terminal"
             ) from None
 
-    def __enter__(self) -> Window:
+    def __enter__(self) -> WindowScreen:
         return self
 
     def __exit__(
@@ -64,7 +64,7 @@ class Window:
         self._pygame.display.quit()
 
     def commands(self, wait_s: float) -> Iterator[str]:
-        """Commands given within this time; pressed and released buttons are noted."""
+        """Commands entered within this time; pressed and released buttons are noted."""
         end = time.monotonic() + wait_s
         while True:
             for event in self._pygame.event.get():
@@ -89,7 +89,7 @@ class Window:
         return tuple(self._held)
 
     def show(self, image: npt.NDArray[np.uint8], line: str) -> None:
-        """Show the picture; the line is the window's title."""
+        """Show the picture, and the line in the window's title."""
         height, width = image.shape[:2]
         size = (SCALE * width, SCALE * height)
         if self._surface is None or self._surface.get_size() != size:

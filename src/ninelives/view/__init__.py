@@ -1,1 +1,1 @@
-"""Listeners: whatever shows or keeps events. Sees ``ninelives.events`` and nothing else of the package."""
+"""Sinks and views: they show or store events. Sees ``ninelives.events`` and nothing else of the package."""

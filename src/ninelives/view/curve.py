@@ -9,13 +9,13 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """One line of blocks, the lowest value as the lowest block."""
+    """One line of blocks; the lowest value is the lowest block."""
     low, span = min(values, default=0.0), (max(values, default=0.0) - min(values, default=0.0)) or 1.0
     return "".join(BLOCKS[1 + round(7 * (value - low) / span)] for value in values)
 
 
 def chart(points: Sequence[tuple[float, float]], width: int = 64, height: int = 10) -> list[str]:
-    """A filled curve with its axes: ``points`` are (x, y) in the order of x."""
+    """A filled curve with axes; ``points`` are (x, y), sorted by x."""
     if not points:
         return ["nothing to draw yet"]
     columns = resample(points, width)
@@ -35,7 +35,7 @@ def chart(points: Sequence[tuple[float, float]], width: int = 64, height: int = 
 
 
 def resample(points: Sequence[tuple[float, float]], width: int) -> list[float]:
-    """The mean of the points in each of ``width`` equal parts of x; a part without any keeps the value before it."""
+    """The mean of the points in each of ``width`` equal parts of x; an empty part repeats the value before it."""
     first, last = points[0][0], points[-1][0]
     span = (last - first) or 1.0
     sums, counts = [0.0] * width, [0] * width

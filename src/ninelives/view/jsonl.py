@@ -1,4 +1,4 @@
-"""Keeps every event as a line of JSON in a file."""
+"""Writes every event as a line of JSON to a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ninelives.events import Event
 
 
 class JsonlSink:
-    """Appends to a private file. Lines are complete or absent: each is one write."""
+    """Appends to a file that only its owner can read. Each line is one write, so it is complete or absent."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

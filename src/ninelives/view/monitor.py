@@ -1,6 +1,6 @@
-"""One CSV file a slot with every finished episode, byte for byte as SB3's ``Monitor`` writes it.
+"""One CSV file per slot with every finished episode, byte for byte as SB3's ``Monitor`` writes it.
 
-SB3's ``load_results`` and everything built on it (``plot_results``, the zoo's plots) read the directory as it is.
+SB3's ``load_results`` and everything built on it (``plot_results``, the zoo's plots) can read the directory.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ COLUMNS = ("r", "l", "t")
 
 
 class MonitorFiles:
-    """Appends to ``0.monitor.csv``, ``1.monitor.csv`` and so on; files that are there already are continued.
+    """Appends to ``0.monitor.csv``, ``1.monitor.csv`` and so on; existing files are continued.
 
     Args:
-        directory: made if it is missing.
-        env_id: what the header says.
-        num_envs: how many slots.
-        started_s: wall-clock time that the header says, for a new file.
+        directory: created if it is missing.
+        env_id: environment id for the header.
+        num_envs: number of slots.
+        started_s: wall-clock start time for the header of a new file.
     """
 
     def __init__(self, directory: Path, env_id: str, num_envs: int, started_s: float) -> None:
@@ -35,22 +35,22 @@ class MonitorFiles:
         self._rows = [csv.writer(file) for file in self._files]
 
     def episode(self, slot: int, total: float, length: int, seconds: float) -> None:
-        """One finished episode; ``seconds`` since this start of the trainer (what earlier starts took is added)."""
+        """Write one finished episode; ``seconds`` since this start of the trainer (earlier starts are added)."""
         self._rows[slot].writerow((round(total, 6), length, round(self._before_s + seconds, 6)))
 
     def flush(self) -> None:
-        """Write out what is still in memory."""
+        """Write buffered rows to disk."""
         for file in self._files:
             file.flush()
 
     def close(self) -> None:
-        """Write out and close."""
+        """Flush and close the files."""
         for file in self._files:
             file.close()
 
 
 def read_episodes(directory: Path) -> list[tuple[float, int, float]]:
-    """Return, length and time of every episode in a directory, in the order of time; broken lines are left out."""
+    """Return, length and time of every episode in a directory, in order of time; broken lines are skipped."""
     rows = [row for path in sorted(directory.glob(f"*{SUFFIX}")) for row in _rows_of(path.read_text().splitlines())]
     return sorted(rows, key=lambda row: row[2])
 
@@ -68,7 +68,7 @@ def last_time(path: Path) -> float:
 
 def _open(path: Path, header: str) -> TextIO:
     is_new = not path.exists() or not path.stat().st_size
-    file = path.open("a", newline="\n")  # csv ends its lines by itself, as SB3 has it
+    file = path.open("a", newline="\n")  # csv writes its own line endings, as SB3 does
     if is_new:
         file.write(header)
         csv.writer(file).writerow(COLUMNS)

@@ -1,7 +1,7 @@
-"""What a display shows, worked out from events: which slot is in which state, who starts, how fast it goes.
+"""What a view of a pool shows, derived from events: the state of each slot, workers that start, speed.
 
-Pure: no terminal, no clock of its own. Numbers that are not events (steps so far, per-slot sizes) are told by whoever
-runs the pool.
+Pure: no terminal, no clock of its own. Numbers that are not events (steps so far, per-slot memory) are passed in by the
+program that runs the pool.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from ninelives.events import (
 STATES = ("starting", "running", "hung", "restarting", "quarantined")
 
 RATE_WINDOW_S = 5.0
-"""Steps per second are those of the last few seconds: long enough to be calm, short enough to show a stall."""
+"""Steps per second cover the last few seconds: long enough to be steady, short enough to show a stall."""
 
 
 @dataclass
-class WorkerLine:
-    """One worker as the board sees it."""
+class WorkerStatus:
+    """One worker as far as its events show."""
 
     state: str = "starting"
     slots: tuple[int, ...] = ()
@@ -45,8 +45,8 @@ class WorkerLine:
 
 
 @dataclass
-class Board:
-    """The present state of a pool, one event at a time."""
+class PoolModel:
+    """The current state of a pool."""
 
     num_envs: int = 0
     total_workers: int = 0
@@ -56,13 +56,13 @@ class Board:
     restarts: int = 0
     closed: bool = False
     eta_s: float | None = None
-    workers: dict[int, WorkerLine] = field(default_factory=dict)
+    workers: dict[int, WorkerStatus] = field(default_factory=dict)
     quarantined: set[int] = field(default_factory=set)
     memory_bytes: int = 0
     _progress: deque[tuple[float, int]] = field(default_factory=deque)
 
     def note(self, event: Event) -> None:
-        """Take one event."""
+        """Receive one event."""
         if isinstance(event, PoolStarted):
             self.num_envs, self.total_workers = event.num_envs, event.workers
         elif isinstance(event, FaultSeen):
@@ -70,21 +70,21 @@ class Board:
         elif isinstance(event, SlotQuarantined):
             self.quarantined.update(event.slots)
         elif isinstance(event, MetricsSampled):
-            self._weigh(event.per_slot)
+            self._sum_memory(event.per_slot)
         elif isinstance(event, KeeperLost):
-            for line in self.workers.values():
-                line.state = "restarting"
+            for status in self.workers.values():
+                status.state = "restarting"
         elif isinstance(event, PoolClosed):
             self.closed, self.steps = True, max(self.steps, event.steps)
         elif event.worker is not None:
-            self._note_worker(event, self.workers.setdefault(event.worker, WorkerLine(since_s=event.at_s)))
+            self._note_worker(event, self.workers.setdefault(event.worker, WorkerStatus(since_s=event.at_s)))
 
     def progress(
         self, now_s: float, steps: int, total: int | None, per_slot: Sequence[Mapping[str, Any]], eta_s: float | None
     ) -> None:
-        """Take the numbers of the moment."""
+        """Receive the current numbers."""
         self.steps, self.total_steps, self.eta_s = steps, total, eta_s
-        self._weigh(per_slot)
+        self._sum_memory(per_slot)
         self._progress.append((now_s, steps))
         while now_s - self._progress[0][0] > RATE_WINDOW_S and len(self._progress) > 2:
             self._progress.popleft()
@@ -99,7 +99,7 @@ class Board:
 
     @property
     def seconds_left(self) -> float | None:
-        """When it will be done, if anybody can know."""
+        """Seconds until the total is reached; None if that is unknown."""
         if self.eta_s is not None or self.total_steps is None:
             return self.eta_s
         rate = self.steps_per_s
@@ -108,39 +108,40 @@ class Board:
     def slots_by_state(self) -> dict[str, int]:
         """How many slots are in each state; quarantined ones are counted as that alone."""
         counts = Counter({"quarantined": len(self.quarantined)})
-        for line in self.workers.values():
-            counts[line.state] += sum(slot not in self.quarantined for slot in line.slots)
+        for status in self.workers.values():
+            counts[status.state] += sum(slot not in self.quarantined for slot in status.slots)
         return {state: counts[state] for state in STATES}
 
     def starting(self, now_s: float) -> list[str]:
-        """``worker 3/8: construct 0.4 s`` for everybody who is on the way up."""
-        rising = [(w, line) for w, line in sorted(self.workers.items()) if line.state in ("starting", "restarting")]
+        """``worker 3/8: construct 0.4 s`` for each worker that is starting or restarting."""
         return [
-            f"{self.place_of(worker, line.state == 'starting')}: {line.phase or 'waits'} {now_s - line.since_s:.1f} s"
-            for worker, line in rising
+            f"{self.place_of(worker, status.state == 'starting')}: {status.phase or 'waiting'} "
+            f"{now_s - status.since_s:.1f} s"
+            for worker, status in sorted(self.workers.items())
+            if status.state in ("starting", "restarting")
         ]
 
     def place_of(self, worker: int, first: bool) -> str:
-        """``worker 3/8`` in its first start; later ``worker 2``, the number it has everywhere else."""
+        """``worker 3/8`` during its first start; later ``worker 2``, its index everywhere else."""
         return f"worker {worker + 1}/{max(self.total_workers, worker + 1)}" if first else f"worker {worker}"
 
-    def _note_worker(self, event: Event, line: WorkerLine) -> None:
-        line.slots, line.generation = event.slots or line.slots, event.generation or line.generation
+    def _note_worker(self, event: Event, status: WorkerStatus) -> None:
+        status.slots, status.generation = event.slots or status.slots, event.generation or status.generation
         if isinstance(event, WorkerSpawned):
             self.total_workers = max(self.total_workers, event.total)
-            line.state = "starting" if line.generation == 1 else "restarting"
+            status.state = "starting" if status.generation == 1 else "restarting"
         elif isinstance(event, PhaseEntered):
-            line.phase, line.since_s = event.phase, event.at_s
+            status.phase, status.since_s = event.phase, event.at_s
         elif isinstance(event, WorkerReady):
-            line.state, line.phase = "running", ""
+            status.state, status.phase = "running", ""
         elif isinstance(event, StackDumped):
-            line.state = "hung"
+            status.state = "hung"
         elif isinstance(event, WorkerExited):
-            line.state, line.phase, line.since_s = "restarting", "", event.at_s
+            status.state, status.phase, status.since_s = "restarting", "", event.at_s
         elif isinstance(event, RestartScheduled):
             self.restarts += 1
 
-    def _weigh(self, per_slot: Sequence[Mapping[str, Any]]) -> None:
-        """Slots of one worker report the same process: count each once."""
+    def _sum_memory(self, per_slot: Sequence[Mapping[str, Any]]) -> None:
+        """Slots of one worker report the same process: count it once."""
         if per_slot:
             self.memory_bytes = sum({n.get("worker"): int(n.get("rss_bytes", 0)) for n in per_slot}.values())

@@ -1,4 +1,4 @@
-"""One CSV row an update: steps, speed, returns, losses. What ``ninelives runs`` and any spreadsheet read."""
+"""One CSV row per update: steps, speed, returns, losses. ``ninelives runs`` and any spreadsheet can read it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TextIO
 
 
 class ProgressTable:
-    """Appends rows to a file; the first row decides the columns, a file that is there already is continued."""
+    """Appends rows to a file; the first row decides the columns, an existing file is continued."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -17,18 +17,18 @@ class ProgressTable:
         self._columns = columns_of(path)
 
     def row(self, values: Mapping[str, float | None]) -> None:
-        """One row; names that are not columns are left out, columns without a value stay empty."""
+        """Write one row; names that are not columns are ignored, columns without a value stay empty."""
         if self._file is None:
             self._file = self._open(list(values))
         csv.writer(self._file, lineterminator="\n").writerow([_cell(values.get(name)) for name in self._columns])
 
     def flush(self) -> None:
-        """Write out what is still in memory."""
+        """Write buffered rows to disk."""
         if self._file is not None:
             self._file.flush()
 
     def close(self) -> None:
-        """Write out and close."""
+        """Flush and close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -42,7 +42,7 @@ class ProgressTable:
 
 
 def columns_of(path: Path) -> list[str]:
-    """The columns of a table; none if there is no table yet."""
+    """The columns of a table; empty if there is no table yet."""
     try:
         with path.open(newline="") as file:
             return next(csv.reader(file), [])
@@ -51,7 +51,7 @@ def columns_of(path: Path) -> list[str]:
 
 
 def read_table(path: Path) -> list[dict[str, float]]:
-    """Every row of a table; cells that are no numbers are left out."""
+    """Every row of a table; cells that are not numbers are left out."""
     try:
         with path.open(newline="") as file:
             return [_numbers(row) for row in csv.DictReader(file)]

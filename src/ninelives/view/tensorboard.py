@@ -1,4 +1,4 @@
-"""Scalars as TensorBoard reads them. Needs the extra ``tensorboard``, and nothing else: no torch."""
+"""Writes scalars for TensorBoard. Needs the extra ``tensorboard``, but not torch."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 FLUSH_S = 10
-"""How long a value may wait before it is in the file."""
+"""Seconds a value may wait before it is written to the file."""
 
 
 def is_installed() -> bool:
-    """Whether curves can be written."""
+    """Whether TensorBoard files can be written."""
     return importlib.util.find_spec("tensorboard") is not None
 
 
 class TensorBoardFile:
-    """Writes one event file. With ``resumed_at``, TensorBoard forgets what an earlier file said of later steps."""
+    """Writes one event file. With ``resumed_at``, TensorBoard discards what an earlier file has for later steps."""
 
     def __init__(self, directory: Path, resumed_at: int | None = None) -> None:
         from tensorboard.compat.proto.event_pb2 import SessionLog  # type: ignore[import-untyped, import-not-found, unused-ignore]
@@ -29,18 +29,18 @@ class TensorBoardFile:
             self._add(resumed_at + 1, session_log=SessionLog(status=SessionLog.START))
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
-        """Values by name, all of the same step."""
+        """Write values by name, all of the same step."""
         from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
         entries = [Summary.Value(tag=name, simple_value=float(value)) for name, value in values.items()]
         self._add(step, summary=Summary(value=entries))
 
     def flush(self) -> None:
-        """Write out what is still in memory."""
+        """Write buffered values to disk."""
         self._writer.flush()
 
     def close(self) -> None:
-        """Write out and close."""
+        """Flush and close the file."""
         self._writer.close()
 
     def _add(self, step: int, **what: object) -> None:

@@ -1,6 +1,6 @@
-"""What a display of a training run shows, worked out from plain numbers and events.
+"""What a view of a training run shows, derived from plain numbers and events.
 
-Pure: no terminal, no clock of its own. The pool's part is a ``Board``; this one adds what the learner knows.
+Pure: no terminal, no clock of its own. The pool's part is a ``PoolModel``; this one adds what the trainer knows.
 """
 
 from __future__ import annotations
@@ -10,22 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ninelives.events import Event, HealFailed, SlotHealed
-from ninelives.view.pool_model import Board
-from ninelives.view.words import plural
+from ninelives.view.pool_model import PoolModel
 
 RATE_WINDOW_S = 10.0
-"""Speed and time left are those of the last seconds: long enough for several rollouts, short enough to show a stall."""
+"""Speed and time left cover the last seconds: long enough for several rollouts, short enough to show a stall."""
 
 CURVE_POINTS = 60
 """Points of the small curve: as many as a panel is wide."""
 
 
 @dataclass
-class TrainBoard:
-    """The present state of a run, one fact at a time.
+class TrainModel:
+    """The current state of a run.
 
-    ``total`` are the steps of the whole run, ``begun_at`` the step this process began with; ``ends_s`` is the time at
-    which it ends where time ends it.
+    ``total`` is the number of steps of the whole run, ``begun_at`` the step at which this process began; ``ends_s`` is
+    set if the run ends by time.
     """
 
     name: str = ""
@@ -44,12 +43,12 @@ class TrainBoard:
     idle: dict[str, float] = field(default_factory=dict)
     losses: dict[str, float] = field(default_factory=dict)
     checkpoint_step: int | None = None
-    pool: Board = field(default_factory=Board)
+    pool: PoolModel = field(default_factory=PoolModel)
     curve: list[tuple[int, float]] = field(default_factory=list)
     _pace: deque[tuple[float, int]] = field(default_factory=deque)
 
     def note(self, event: Event) -> None:
-        """Take one event of the pool."""
+        """Receive one event of the pool."""
         self.pool.note(event)
         if isinstance(event, SlotHealed):
             self.healed += len(event.slots)
@@ -57,7 +56,7 @@ class TrainBoard:
             self.cut += len(event.slots)
 
     def begin(self, now_s: float, name: str, step: int, total: int, seconds: float | None = None) -> None:
-        """The run is up."""
+        """The run starts."""
         self.name, self.begun_at, self.step, self.total, self.begun_s = name, step, step, total, now_s
         self.ends_s = None if seconds is None else now_s + seconds
         self._pace = deque([(now_s, step)])
@@ -77,12 +76,12 @@ class TrainBoard:
             self.curve.append((step, mean_return))
 
     def update(self, version: int, losses: Mapping[str, float], idle: Mapping[str, float]) -> None:
-        """The network learned."""
+        """The policy was updated."""
         self.version, self.losses, self.idle = version, dict(losses), dict(idle)
 
     @property
     def steps_per_s(self) -> float:
-        """Speed over the last seconds, end to end."""
+        """Steps per second over the last seconds, learning included."""
         if len(self._pace) < 2:
             return 0.0
         (before, steps_before), (now, steps) = self._pace[0], self._pace[-1]
@@ -90,7 +89,7 @@ class TrainBoard:
 
     @property
     def seconds_left(self) -> float | None:
-        """When it will be done at this speed, or when its time is over."""
+        """Seconds until the run is done at this speed, or until its time is over."""
         if self.ends_s is not None:
             return max(0.0, self.ends_s - (self._pace[-1][0] if self._pace else self.begun_s))
         rate = self.steps_per_s
@@ -105,7 +104,7 @@ class TrainBoard:
 
     def slot_states(self) -> list[str]:
         """Each slot's state, in the order of the slots."""
-        states = {slot: line.state for line in self.pool.workers.values() for slot in line.slots}
+        states = {slot: worker.state for worker in self.pool.workers.values() for slot in worker.slots}
         states |= dict.fromkeys(self.pool.quarantined, "quarantined")
         return [states[slot] for slot in sorted(states)]
 
@@ -113,13 +112,3 @@ class TrainBoard:
         """The curve of mean returns, thinned to what can be drawn."""
         every = max(1, -(-len(self.curve) // CURVE_POINTS))
         return self.curve[::-1][::every][::-1]
-
-
-def news_of_training(event: Event) -> str:
-    """One line about what became of a fault; empty for the rest."""
-    if isinstance(event, SlotHealed):
-        repeated = plural(event.replayed, "step")
-        return f"slot {event.slots[0]}: back in the same state after {event.seconds:.2f} s, {repeated} repeated"
-    if isinstance(event, HealFailed):
-        return f"slot {event.slots[0]}: episode cut ({event.reason})"
-    return ""

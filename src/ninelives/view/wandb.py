@@ -1,4 +1,4 @@
-"""Scalars to Weights & Biases. Needs the extra ``wandb``; imported only when somebody asks for it."""
+"""Sends scalars to Weights & Biases. Needs the extra ``wandb``, which is imported only when it is used."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 def is_installed() -> bool:
-    """Whether there is a client."""
+    """Whether the wandb client is installed."""
     return importlib.util.find_spec("wandb") is not None
 
 
 class WandbRun:
-    """One run there. The name of the run's directory is its id, so a resumed run goes on as the same one."""
+    """One W&B run. The name of the run directory is its id, so a resumed run continues the same W&B run."""
 
     def __init__(self, project: str, run_dir: Path, config: Mapping[str, Any]) -> None:
         import wandb  # type: ignore[import-untyped, import-not-found, unused-ignore]
@@ -24,12 +24,12 @@ class WandbRun:
         )
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
-        """Values by name, all of the same step; steps the service has already are ignored by it."""
+        """Send values by name, all of the same step; W&B ignores steps that it already has."""
         self._run.log(dict(values), step=step)
 
     def flush(self) -> None:
-        """The client sends by itself."""
+        """Nothing to do: the client sends by itself."""
 
     def close(self) -> None:
-        """Send the rest and end the run."""
+        """Send the rest and finish the run."""
         self._run.finish()

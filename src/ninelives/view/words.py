@@ -1,4 +1,4 @@
-"""The words for slots, counts, times and sizes: the same wherever a person reads them."""
+"""Slots, counts, times and sizes as text, written the same way in every view and message."""
 
 from __future__ import annotations
 
@@ -38,6 +38,12 @@ def seconds_in_words(seconds: float) -> str:
         return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def clock_time(seconds: float) -> str:
+    """``1:05``, ``2:00:07``."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
 
 
 def bytes_in_words(count: float) -> str:

@@ -1,1 +1,1 @@
-"""Measurements behind ``ninelives benchmark``: which layouts to try, and how fast each one is."""
+"""Measurements behind ``ninelives benchmark``: which pool shapes to try, and how fast each one is."""

@@ -1,6 +1,6 @@
-"""The limit a pool is compared with: the same environment in a bare loop, one in each of as many processes as cores.
+"""The speed limit a pool is compared with: the same environment stepped in a bare loop, one process per core.
 
-``BareLoop`` runs inside a worker; nothing of the pool is in its loop. The command line's own process builds none.
+``BareLoop`` runs inside a worker, and nothing of the pool is in its loop. This process never builds an environment.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ninelives.pool.pool import Pool
 from ninelives.spec.env import EnvSpec
 
 ACTIONS = 1024
-"""Sampled before the clock runs: choosing actions is not the environment's cost."""
+"""Sampled before the clock starts: choosing actions is not part of the environment's cost."""
 
 LOOKS = 16
-"""Steps between two looks at the clock."""
+"""Steps between two readings of the clock."""
 
 
 class BareLoop(gymnasium.Env[Any, Any]):
-    """An environment that can also be asked to run by itself."""
+    """An environment that can also step itself in a loop."""
 
     def __init__(self, make_inner: Callable[[], Any]) -> None:
         self._make = make_inner
@@ -45,7 +45,7 @@ class BareLoop(gymnasium.Env[Any, Any]):
         self._inner.close()
 
     def steps_per_s(self, seconds: float) -> float:
-        """Step with random actions for so long; a reset counts too, as it is a row of its own in a pool's batch."""
+        """Step with random actions for this long; a reset counts as a step, as it is a row in a pool's batch too."""
         env, actions = self._inner, [self.action_space.sample() for _ in range(ACTIONS)]
         env.reset()
         steps, began = 0, time.perf_counter()
@@ -70,23 +70,23 @@ class BareLoop(gymnasium.Env[Any, Any]):
 
 
 def make(env: str, kwargs: Mapping[str, Any], modules: tuple[str, ...]) -> BareLoop:
-    """The factory that workers call."""
+    """Factory for the workers."""
     return BareLoop(EnvSpec(env, kwargs, modules).load())
 
 
 class BareLoops:
-    """One bare loop per core, in processes that wait at no cost until they are asked."""
+    """One bare loop per process; idle processes cost no CPU time."""
 
     def __init__(self, spec: EnvSpec, processes: int) -> None:
         named = EnvSpec(f"{__name__}:make", {"env": spec.env, "kwargs": dict(spec.kwargs), "modules": spec.modules})
         self.pool = Pool(named, processes, workers=processes, call_timeout_s=600.0)
 
     def steps_per_s(self, seconds: float) -> float:
-        """All at once; their speeds added up."""
+        """Run all loops at once and add up their speeds."""
         return float(sum(self.pool.call("steps_per_s", seconds)))
 
     def copy_bytes(self) -> int | None:
-        """Memory of one more copy in a process; None where two in one process do not work."""
+        """Memory of one more copy in a process; None if two copies in one process do not work."""
         try:
             return int(self.pool.call("copy_bytes", slots=[0])[0])
         except WorkerError:

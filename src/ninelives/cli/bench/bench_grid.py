@@ -1,4 +1,7 @@
-"""Which configurations to measure, which fit into memory, and which is the one to paste. Pure arithmetic."""
+"""Which pool shapes to measure, which fit into memory, and which one to recommend.
+
+Pure arithmetic, but for ``sizes_to_try``: how many environments are sensible is ``train.sizing``'s question.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ninelives import host
 from ninelives.cli.target import as_code
 from ninelives.errors import ConfigError
 from ninelives.spec.env import EnvSpec
@@ -16,8 +20,8 @@ _SIZE = re.compile(r"^(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kmgt]?)(?P<binary>i?)b
 
 
 @dataclass(frozen=True)
-class Config:
-    """One pool: ``groups`` above one take first-ready batches of ``num_envs / groups``."""
+class PoolShape:
+    """The shape of one pool; more than one group means first-ready batches of ``num_envs / groups``."""
 
     num_envs: int
     workers: int
@@ -30,10 +34,10 @@ class Config:
 
 
 @dataclass(frozen=True)
-class Measurement:
-    """What a configuration did."""
+class PoolMeasurement:
+    """How one shape performed."""
 
-    config: Config
+    shape: PoolShape
     steps_per_s: float
     limit_steps_per_s: float
     workers_bytes: int
@@ -41,36 +45,44 @@ class Measurement:
 
     @property
     def ratio(self) -> float:
-        """Of what bare loops did right before."""
+        """Speed relative to the bare loops measured right before."""
         return self.steps_per_s / self.limit_steps_per_s if self.limit_steps_per_s else 0.0
 
 
 @dataclass
 class MemoryModel:
-    """Guesses a configuration's memory: a worker with one environment, and one more copy beside it."""
+    """Estimates the memory of a shape from that of a worker with one environment and of one more copy in it."""
 
     alone_bytes: float
     copy_bytes: float
 
-    def learn(self, config: Config, workers_bytes: float) -> None:
-        """A measured configuration with several slots a worker tells what one more copy really costs."""
-        more = config.num_envs - config.workers
+    def learn(self, shape: PoolShape, workers_bytes: float) -> None:
+        """Correct the cost of a copy by a measured shape with several slots per worker."""
+        more = shape.num_envs - shape.workers
         if more > 0:
-            self.copy_bytes = max(0.0, workers_bytes - config.workers * self.alone_bytes) / more
+            self.copy_bytes = max(0.0, workers_bytes - shape.workers * self.alone_bytes) / more
 
-    def guess(self, config: Config) -> float:
+    def guess(self, shape: PoolShape) -> float:
         """Bytes of all workers together."""
-        return config.workers * self.alone_bytes + (config.num_envs - config.workers) * self.copy_bytes
+        return shape.workers * self.alone_bytes + (shape.num_envs - shape.workers) * self.copy_bytes
 
 
-def configs(num_envs: Iterable[int], workers: Iterable[int], groups: Iterable[int]) -> list[Config]:
-    """Everything that can be dealt evenly, small ones first.
+def sizes_to_try(spec: EnvSpec) -> tuple[int, ...]:
+    """Numbers of environments: what the trainer would choose (it measures one copy), half of it and twice it."""
+    from ninelives.train.sizing import choose, measure
+
+    chosen = choose(measure(spec), host.cores(), host.free_bytes()).n_envs
+    return max(1, chosen // 2), chosen, 2 * chosen
+
+
+def shapes(num_envs: Iterable[int], workers: Iterable[int], groups: Iterable[int]) -> list[PoolShape]:
+    """All combinations that divide evenly, small ones first.
 
     Raises:
-        ConfigError: nothing can.
+        ConfigError: there is none.
     """
     every = [
-        Config(n, w, g)
+        PoolShape(n, w, g)
         for n in sorted(set(num_envs))
         for w in sorted(set(workers))
         for g in sorted(set(groups))
@@ -78,30 +90,30 @@ def configs(num_envs: Iterable[int], workers: Iterable[int], groups: Iterable[in
     ]
     if not every:
         raise ConfigError(
-            "no configuration can be measured: --workers must be between 1 and --num-envs, and --num-envs a multiple "
-            "of workers x groups for first-ready batches"
+            "no configuration can be measured: --workers must be between 1 and --num-envs, and for first-ready batches "
+            "--num-envs must be a multiple of workers x groups"
         )
     return every
 
 
-def best_of(measurements: Sequence[Measurement]) -> Measurement:
-    """The fastest, or the smallest of those that are as good."""
+def best_of(measurements: Sequence[PoolMeasurement]) -> PoolMeasurement:
+    """The fastest, or the smallest of those that are equally fast."""
     fastest = max(m.steps_per_s for m in measurements)
     good = [m for m in measurements if m.steps_per_s >= AS_GOOD * fastest]
-    return min(good, key=lambda m: (m.workers_bytes, m.config.num_envs))
+    return min(good, key=lambda m: (m.workers_bytes, m.shape.num_envs))
 
 
-def line_to_paste(spec: EnvSpec, config: Config) -> str:
-    """The chosen pool as code."""
-    first_ready = f", groups={config.groups}, batch_size={config.batch_size}" if config.groups > 1 else ""
-    return f"ninelives.Pool({as_code(spec)}, num_envs={config.num_envs}, workers={config.workers}{first_ready})"
+def line_to_paste(spec: EnvSpec, shape: PoolShape) -> str:
+    """The pool as Python code."""
+    first_ready = f", groups={shape.groups}, batch_size={shape.batch_size}" if shape.groups > 1 else ""
+    return f"ninelives.Pool({as_code(spec)}, num_envs={shape.num_envs}, workers={shape.workers}{first_ready})"
 
 
 def parse_bytes(text: str) -> int:
     """``"4GB"``, ``"512 MiB"``, ``"2000000000"``.
 
     Raises:
-        ConfigError: not a size.
+        ConfigError: it is not a size.
     """
     found = _SIZE.match(text.strip())
     if not found or not float(found["number"]):

@@ -1,4 +1,4 @@
-"""Measures pools of different shapes beside bare loops, within a time and a memory limit."""
+"""Measures pools of different shapes against bare loops, within a time limit and a memory limit."""
 
 from __future__ import annotations
 
@@ -14,69 +14,69 @@ from gymnasium.vector.utils import batch_space
 
 from ninelives import host
 from ninelives.cli.bench.bare_loop import BareLoops
-from ninelives.cli.bench.bench_grid import Config, Measurement, MemoryModel
+from ninelives.cli.bench.bench_grid import MemoryModel, PoolMeasurement, PoolShape
 from ninelives.pool.batch import Batch
 from ninelives.pool.pool import Pool
 from ninelives.spec.env import EnvSpec
 
 WINDOWS = 3
-"""A configuration's speed is the median of so many windows."""
+"""A shape's speed is the median of this many windows."""
 
 SHORTEST_S = 0.1
-"""A window shorter than this measures the clock."""
+"""A shorter window would measure the clock."""
 
 LIMIT_SHARE = 0.25
-"""Of the time of each configuration, how much goes to the bare loops beside it."""
+"""Share of each shape's time that goes to the bare loops it is compared with."""
 
 BATCHES = 64
-"""Batches of random actions, sampled before the clock runs."""
+"""Batches of random actions, sampled before the clock starts."""
 
 
 @dataclass
-class Series:
+class BenchRunner:
     """One run of the benchmark."""
 
     spec: EnvSpec
     loops: BareLoops
     memory_limit: int
     deadline_s: float
-    measured: list[Measurement] = field(default_factory=list)
-    skipped: list[tuple[Config, str, float]] = field(default_factory=list)
+    measured: list[PoolMeasurement] = field(default_factory=list)
+    skipped: list[tuple[PoolShape, str, float]] = field(default_factory=list)
 
-    def measure_all(self, every: list[Config]) -> None:
-        """In order, each with its share of the time that is left."""
+    def measure_all(self, every: list[PoolShape]) -> None:
+        """Measure in order; each shape gets its share of the remaining time."""
         alone, copy = workers_bytes(self.loops.pool) / self.loops.pool.workers, self.loops.copy_bytes()
         model = MemoryModel(alone, alone if copy is None else copy)
         start_s = 0.0
-        for done, config in enumerate(every):
-            left, guess = self.deadline_s - time.monotonic(), model.guess(config)
+        for done, shape in enumerate(every):
+            left, guess = self.deadline_s - time.monotonic(), model.guess(shape)
             if guess > self.memory_limit:
-                self.skipped.append((config, "too big", guess))
+                self.skipped.append((shape, "too big", guess))
             elif self.measured and left <= 0:
-                self.skipped.append((config, "no time", guess))
+                self.skipped.append((shape, "no time", guess))
             else:
-                _progress(f"{done + 1}/{len(every)}: {config.num_envs} environments, {config.workers} workers")
-                self._measure(config, max(left / (len(every) - done) - start_s, SHORTEST_S * WINDOWS), model)
+                _progress(f"{done + 1}/{len(every)}: {shape.num_envs} environments, {shape.workers} workers")
+                self._measure(shape, max(left / (len(every) - done) - start_s, SHORTEST_S * WINDOWS), model)
                 start_s = self.measured[-1].start_s if self.measured else start_s
 
-    def _measure(self, config: Config, seconds: float, model: MemoryModel) -> None:
+    def _measure(self, shape: PoolShape, seconds: float, model: MemoryModel) -> None:
         limit = self.loops.steps_per_s(max(SHORTEST_S, LIMIT_SHARE * seconds))
         began = time.monotonic()
         with Pool(
-            self.spec, config.num_envs, workers=config.workers, groups=config.groups, batch_size=config.batch_size
+            self.spec, shape.num_envs, workers=shape.workers, groups=shape.groups, batch_size=shape.batch_size
         ) as pool:
             start_s, size = time.monotonic() - began, workers_bytes(pool)
             if size > self.memory_limit:
-                self.skipped.append((config, "too big", size))
+                self.skipped.append((shape, "too big", size))
                 return
             speed = pool_steps_per_s(pool, (1 - LIMIT_SHARE) * seconds)
             size = workers_bytes(pool)
-        model.learn(config, size)
-        self.measured.append(Measurement(config, speed, limit, size, start_s))
+        model.learn(shape, size)
+        self.measured.append(PoolMeasurement(shape, speed, limit, size, start_s))
 
 
 def pool_steps_per_s(pool: Pool, seconds: float) -> float:
-    """A random policy; the median of a few windows after a short one to warm up."""
+    """Speed with random actions: the median of a few windows after a short warm-up."""
     space = batch_space(pool.action_space, pool.batch_size)
     batches = [space.sample() for _ in range(BATCHES)]
     pool.reset(seed=0)
@@ -105,7 +105,7 @@ def _first_ready(pool: Pool, batches: list[Any]) -> Callable[[int], int]:
 
 
 def _true_rows(batch: Batch) -> int:
-    """Masked rows were not stepped: an environment that breaks must not look fast."""
+    """Valid rows only: masked rows were not stepped, and an environment that breaks must not look fast."""
     return int(np.count_nonzero(batch.valid))
 
 
@@ -118,7 +118,7 @@ def _speed(turn: Callable[[int], int], seconds: float) -> float:
 
 
 def workers_bytes(pool: Pool) -> int:
-    """Memory of all workers; pages that several share are counted once."""
+    """Memory of all workers; shared pages are counted once."""
     return sum(_proportional_bytes(pid) for pid in pool.worker_pids if pid is not None)
 
 
@@ -130,5 +130,5 @@ def _proportional_bytes(pid: int) -> int:
         return host.resident_bytes(pid)
 
 
-def _progress(words: str) -> None:
-    print(f"measuring {words}", file=sys.stderr, flush=True)
+def _progress(shape: str) -> None:
+    print(f"measuring {shape}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Trains for a moment with different numbers of environments, and says which number is the one to take."""
+"""Trains briefly with different numbers of environments and recommends one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ninelives.train.config.layers import Setting, from_file, resolve
 from ninelives.train.sizing import fewest_as_good
 
 WARM_UP = 2
-"""Rollouts that do not count: torch warms up, overlapping is tried."""
+"""Rollouts that do not count: torch warms up, and overlapping is tried out."""
 
 FOREVER = 10**12
 
 
 @dataclass(frozen=True)
 class TrainMeasurement:
-    """What training with so many environments did."""
+    """How training performed with this number of environments."""
 
     n_envs: int
     workers: int
@@ -37,7 +37,7 @@ class TrainMeasurement:
 
 
 @dataclass
-class TrainSeries:
+class TrainBenchRunner:
     """One run of the benchmark."""
 
     config: TrainConfig
@@ -46,21 +46,21 @@ class TrainSeries:
     skipped: list[int] = field(default_factory=list)
 
     @classmethod
-    def of(cls, env: str, kwargs: Mapping[str, Any], file: Path | None, seconds: float) -> TrainSeries:
-        """What is measured: the environment, and whatever else a file says about the run.
+    def of(cls, env: str, kwargs: Mapping[str, Any], file: Path | None, seconds: float) -> TrainBenchRunner:
+        """For an environment, with the settings of a file.
 
         Raises:
             ConfigError: torch is missing, or the file is wrong.
         """
         if importlib.util.find_spec("torch") is None:
             raise ConfigError("training needs torch: pip install 'ninelives[train]'")
-        said = [Setting("env", env, "ENV"), *([Setting("env_kwargs", dict(kwargs), "--env-kwargs")] if kwargs else [])]
-        config = resolve(TrainConfig, [] if file is None else from_file(TrainConfig, file), said)
+        given = [Setting("env", env, "ENV"), *([Setting("env_kwargs", dict(kwargs), "--env-kwargs")] if kwargs else [])]
+        config = resolve(TrainConfig, [] if file is None else from_file(TrainConfig, file), given)
         measured = replace(config, timesteps=FOREVER, run_dir=None, resume=False, resume_previous=False, force=False)
         return cls(measured, time.monotonic() + seconds)
 
     def measure_all(self, numbers: Sequence[int]) -> None:
-        """In order, each with its share of the time that is left; the first one always."""
+        """Measure in order, each with its share of the remaining time; the first one always."""
         for done, n_envs in enumerate(sorted(set(numbers))):
             left = self.deadline_s - time.monotonic()
             if self.measured and left <= 0:
@@ -72,15 +72,15 @@ class TrainSeries:
             self.measured.append(self._measure(n_envs, left / (len(set(numbers)) - done)))
 
     def _measure(self, n_envs: int, seconds: float) -> TrainMeasurement:
-        from ninelives.train.run import train
+        from ninelives.train.run import train as run_training
 
-        watch = Stopwatch(seconds)
-        train(replace(self.config, n_envs=n_envs), [watch])
-        return watch.measurement(n_envs)
+        sampler = SpeedSampler(seconds)
+        run_training(replace(self.config, n_envs=n_envs), [sampler])
+        return sampler.measurement(n_envs)
 
 
-class Stopwatch(Callback):
-    """Ends a run after a while and tells how fast it was once it was warm."""
+class SpeedSampler(Callback):
+    """Ends a run after some time and reports its speed without the warm-up."""
 
     def __init__(self, seconds: float) -> None:
         self._ends_s, self._workers, self._overlap = time.monotonic() + seconds, 0, ""
@@ -88,28 +88,28 @@ class Stopwatch(Callback):
         self._updates: list[records.UpdateDone] = []
 
     def on_start(self, started: records.Started) -> None:
-        """Who works."""
+        """Note the workers and the overlap."""
         self._workers, self._overlap = started.workers, started.config.overlap
 
     def on_choice(self, chosen: records.SettingChosen) -> None:
-        """From here on it runs as it will."""
+        """Start over: from here on the run keeps its settings."""
         if chosen.name == "overlap":
             self._overlap = chosen.value
             self._rollouts.clear()
             self._updates.clear()
 
     def on_rollout(self, rollout: records.RolloutDone) -> None:
-        """A speed."""
+        """Note the speed."""
         self._rollouts.append(rollout)
 
     def on_update(self, update: records.UpdateDone) -> None:
-        """Idle shares; and is it time?"""
+        """Note the idle shares; stop the run when its time is over."""
         self._updates.append(update)
         if len(self._rollouts) > WARM_UP and time.monotonic() >= self._ends_s:
             raise StopTraining
 
     def measurement(self, n_envs: int) -> TrainMeasurement:
-        """The medians of what was warm."""
+        """Medians after the warm-up."""
         warm = self._updates[WARM_UP:]
         return TrainMeasurement(
             n_envs,
@@ -127,21 +127,21 @@ def best_of(measured: Sequence[TrainMeasurement]) -> TrainMeasurement:
     return next(m for m in measured if m.n_envs == best)
 
 
-def report(series: TrainSeries) -> int:
-    """The table and the command to paste."""
+def report(runner: TrainBenchRunner) -> int:
+    """Print the table and the command to paste."""
     from rich.console import Console
     from rich.table import Table
 
-    best = best_of(series.measured)
-    table = Table(title=f"training on {series.config.env}")
+    best = best_of(runner.measured)
+    table = Table(title=f"training on {runner.config.env}")
     for heading in ("n_envs", "workers", "overlap", "steps/s", "collector idle", "learner idle"):
         table.add_column(heading, justify="right")
-    for m in series.measured:
+    for m in runner.measured:
         shares = (f"{m.idle_collect:.0%}", f"{m.idle_learn:.0%}")
         row = (str(m.n_envs), str(m.workers), m.overlap, f"{m.steps_per_s:,.0f}", *shares)
         table.add_row(*row, style="bold green" if m is best else "")
-    for n_envs in series.skipped:
+    for n_envs in runner.skipped:
         table.add_row(str(n_envs), "", "", "no time", style="dim")
     Console(highlight=False).print(table)
-    print(f"ninelives train {series.config.env} --n-envs {best.n_envs} --overlap {best.overlap}")
+    print(f"ninelives train {runner.config.env} --n-envs {best.n_envs} --overlap {best.overlap}")
     return 0

@@ -1,4 +1,4 @@
-"""Faults of one cause become one finding: to which slots, in which phase, how often, where, and what it cost."""
+"""Groups faults by cause, one finding each: which slots, which phase, how often, where, and at what cost."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 from ninelives.cli.diagnosis import advice
 from ninelives.cli.diagnosis.finding import Finding, Severity
-from ninelives.cli.diagnosis.run import Run
-from ninelives.cli.diagnosis.stacks import exception_line, guilty_line, raising_line
+from ninelives.cli.diagnosis.run_history import RunHistory
+from ninelives.cli.diagnosis.stacks import blamed_line, exception_line, raising_line
 from ninelives.events import FaultSeen, SlotHealed
 from ninelives.view.words import plural, seconds_in_words, slots_in_words, times
 
 MANY_SLOTS = 6
-"""Beyond this many slots the counts of each are not worth a line."""
+"""With more slots than this, the count of each is left out."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """What makes two faults the same story."""
+    """What two faults must share to be grouped together."""
 
     kind: str
     phase: str
@@ -29,37 +29,37 @@ class Cause:
     where: str
 
 
-def fault_findings(run: Run) -> list[Finding]:
+def fault_findings(run: RunHistory) -> list[Finding]:
     """One finding per cause, the most frequent first."""
-    stories: dict[Cause, list[FaultSeen]] = {}
+    by_cause: dict[Cause, list[FaultSeen]] = {}
     for fault in run.faults:
-        stories.setdefault(cause_of(fault), []).append(fault)
-    return [_finding(run, cause, faults) for cause, faults in sorted(stories.items(), key=lambda story: -len(story[1]))]
+        by_cause.setdefault(cause_of(fault), []).append(fault)
+    return [_finding(run, cause, faults) for cause, faults in sorted(by_cause.items(), key=lambda item: -len(item[1]))]
 
 
 def cause_of(fault: FaultSeen) -> Cause:
-    """The part of a fault that repeats: not the times, seeds and numbers in its text."""
+    """The part of a fault that repeats, without the times, seeds and numbers in its text."""
     code = "" if fault.exit_code is None else f"code {fault.exit_code}"
     how = fault.signal or code or exception_line(fault.traceback)
-    where = raising_line(fault.traceback) if fault.traceback else guilty_line(fault.stderr_tail)
+    where = raising_line(fault.traceback) if fault.traceback else blamed_line(fault.stderr_tail)
     return Cause(fault.kind, fault.phase, fault.during_start, how, where)
 
 
-def guilty_slots(fault: FaultSeen) -> tuple[int, ...]:
-    """The slot that was being served, or all of the worker's if none was."""
+def slots_at_fault(fault: FaultSeen) -> tuple[int, ...]:
+    """The slot that was being stepped, or all slots of the worker if none was."""
     return fault.slots if fault.culprit is None else (fault.culprit,)
 
 
-def _finding(run: Run, cause: Cause, faults: list[FaultSeen]) -> Finding:
-    guilty = {slot for fault in faults for slot in guilty_slots(fault)}
-    title = f"{slots_in_words(guilty)} {_did(cause, faults[-1], many=len(guilty) > 1)}, {times(len(faults))}"
+def _finding(run: RunHistory, cause: Cause, faults: list[FaultSeen]) -> Finding:
+    at_fault = {slot for fault in faults for slot in slots_at_fault(fault)}
+    title = f"{slots_in_words(at_fault)} {_did(cause, faults[-1], many=len(at_fault) > 1)}, {times(len(faults))}"
     details = [_when(run, faults), *_counts(faults), *_where(cause), *_replay(faults), *_cost(run, faults)]
-    cures = advice.for_cause(run, cause.kind, cause.where, faults)
-    return Finding(_severity(run, faults), title, tuple(details), tuple(cures))
+    remedies = advice.for_cause(run, cause.kind, cause.where, faults)
+    return Finding(_severity(run, faults), title, tuple(details), tuple(remedies))
 
 
-def _severity(run: Run, faults: list[FaultSeen]) -> Severity:
-    """A fault that cost nothing but time does not make a bad run."""
+def _severity(run: RunHistory, faults: list[FaultSeen]) -> Severity:
+    """A fault that was healed cost only time: a warning, not a problem."""
     outcomes = run.outcomes_of(faults) if run.heals else []
     healed = bool(outcomes) and all(isinstance(outcome, SlotHealed) for outcome in outcomes)
     return Severity.WARNING if healed else Severity.PROBLEM
@@ -67,18 +67,18 @@ def _severity(run: Run, faults: list[FaultSeen]) -> Severity:
 
 def _did(cause: Cause, last: FaultSeen, many: bool) -> str:
     if cause.kind == "hung":
-        return "did not answer requests" if cause.phase == "idle" else f"hung in {cause.phase}"
+        return "did not respond to requests" if cause.phase == "idle" else f"hung in {cause.phase}"
     done = last.summary.splitlines()[0] if last.summary else "broke"
     return f"{'were' if many else 'was'} {done}" if done.startswith("killed") else done
 
 
-def _when(run: Run, faults: list[FaultSeen]) -> str:
+def _when(run: RunHistory, faults: list[FaultSeen]) -> str:
     first, last = (seconds_in_words(run.since_begin(fault)) for fault in (faults[0], faults[-1]))
     return f"{first} after the start" if len(faults) == 1 else f"first {first}, last {last} after the start"
 
 
 def _counts(faults: list[FaultSeen]) -> Iterable[str]:
-    counts = Counter(slot for fault in faults for slot in guilty_slots(fault))
+    counts = Counter(slot for fault in faults for slot in slots_at_fault(fault))
     if 1 < len(counts) <= MANY_SLOTS and len(faults) > 1:
         yield ", ".join(f"slot {slot}: {times(count)}" for slot, count in sorted(counts.items()))
 
@@ -95,10 +95,10 @@ def _replay(faults: list[FaultSeen]) -> Iterable[str]:
     if fault.last_action is not None:
         facts.append(f"action {fault.last_action}")
     if facts:
-        yield f"{'the last time ' if len(faults) > 1 else ''}with {', '.join(facts)}"
+        yield f"{'most recently ' if len(faults) > 1 else ''}with {', '.join(facts)}"
 
 
-def _cost(run: Run, faults: list[FaultSeen]) -> Iterable[str]:
+def _cost(run: RunHistory, faults: list[FaultSeen]) -> Iterable[str]:
     if not any(fault.during_start for fault in faults):
         yield from _healed(run, faults) if run.heals else _lost(sum(len(fault.slots) for fault in faults))
     pauses = [pause for fault in faults if (pause := run.back_after(fault)) is not None]
@@ -106,7 +106,7 @@ def _cost(run: Run, faults: list[FaultSeen]) -> Iterable[str]:
         yield f"back after {seconds_in_words(statistics.median(pauses))}"
 
 
-def _healed(run: Run, faults: list[FaultSeen]) -> Iterable[str]:
+def _healed(run: RunHistory, faults: list[FaultSeen]) -> Iterable[str]:
     outcomes = run.outcomes_of(faults)
     healed = sum(isinstance(outcome, SlotHealed) for outcome in outcomes)
     if healed:

@@ -1,4 +1,4 @@
-"""One thing a doctor has to say."""
+"""One finding of ``ninelives doctor``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class Severity(IntEnum):
-    """How bad it is; a run with a problem is not a good run."""
+    """How bad a finding is; a problem makes the exit code 1."""
 
     PROBLEM = 0
     WARNING = 1

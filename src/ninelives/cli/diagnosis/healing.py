@@ -1,4 +1,4 @@
-"""What became of broken slots: who was brought back, how fast, from where, and who could not be, and why."""
+"""How faults were resolved: which slots were healed, how fast and from where, and which were not, and why."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from itertools import chain
 from typing import TypeVar
 
 from ninelives.cli.diagnosis.finding import Finding, Severity
-from ninelives.cli.diagnosis.run import Run
+from ninelives.cli.diagnosis.run_history import RunHistory
 from ninelives.events import HealFailed, ReplayProgress, SlotHealed, SpareStepped, WorkerReady
 from ninelives.view.words import plural, seconds_in_words, slots_in_words, times
 
 MANY_SLOTS = 6
-"""Beyond this many slots a line for each is not worth its place."""
+"""With more slots than this, the lines for each are left out."""
 
 SLOW_S = 1.0
-"""A full batch that waits longer than this for a slot to come back is worth advice."""
+"""Healing that takes longer than this deserves advice: a full batch waits for it."""
 
 LONG_REPLAY = 1000
-"""Steps of a replay that a snapshot would shorten."""
+"""Replays longer than this would gain from snapshots."""
 
 SomeEvent = TypeVar("SomeEvent", SlotHealed, ReplayProgress)
 
 
-def healing_findings(run: Run) -> list[Finding]:
-    """Every check that has something to say."""
+def healing_findings(run: RunHistory) -> list[Finding]:
+    """The findings of all checks."""
     return [*_cut(run), *_unfinished(run), *_healed(run), *_spares(run)]
 
 
-# ---- brought back ---------------------------------------------------------------------------------------------------
+# ---- healed ---------------------------------------------------------------------------------------------------------
 
 
-def _healed(run: Run) -> Iterable[Finding]:
+def _healed(run: RunHistory) -> Iterable[Finding]:
     healed = run.all(SlotHealed)
     if healed:
         slots = _by_slot(healed)
-        each = [_tale(events) for _, events in sorted(slots.items())] if 1 < len(slots) <= MANY_SLOTS else []
-        yield Finding(Severity.NOTE, _tale(healed), (*each, *_slowest(healed)), tuple(_faster(run, healed)))
+        each = [_summary(events) for _, events in sorted(slots.items())] if 1 < len(slots) <= MANY_SLOTS else []
+        yield Finding(Severity.NOTE, _summary(healed), (*each, *_slowest(healed)), tuple(_faster(run, healed)))
 
 
-def _tale(healed: list[SlotHealed]) -> str:
+def _summary(healed: list[SlotHealed]) -> str:
     slots = {slot for event in healed for slot in event.slots}
     took = seconds_in_words(statistics.median(event.seconds for event in healed))
     took = f"median {took}" if len(healed) > 1 else took
@@ -58,40 +58,40 @@ def _slowest(healed: list[SlotHealed]) -> Iterable[str]:
         yield f"the slowest took {took}: {slots_in_words(slowest.slots)}, {steps} replayed from {began}"
 
 
-def _faster(run: Run, healed: list[SlotHealed]) -> Iterable[str]:
+def _faster(run: RunHistory, healed: list[SlotHealed]) -> Iterable[str]:
     slow = [event for event in healed if event.seconds > SLOW_S]
     if not slow:
         return
     if any(event.replayed > LONG_REPLAY and not event.from_step for event in slow):
-        yield "long replays: let the environment offer save_state() and load_state(), then only the last steps are made"
+        yield "long replays: if the environment has save_state() and load_state(), only the last steps are replayed"
     starts = [ready.seconds for ready in run.all(WorkerReady) if ready.generation == 1]
     if starts and statistics.median(starts) > SLOW_S and not run.all(SpareStepped):
-        yield f"a worker needs {seconds_in_words(statistics.median(starts))} to start: spares=1 keeps one built"
+        yield f"a worker needs {seconds_in_words(statistics.median(starts))} to start: spares=1 keeps one ready"
 
 
-def _spares(run: Run) -> Iterable[Finding]:
+def _spares(run: RunHistory) -> Iterable[Finding]:
     stepped = run.all(SpareStepped)
     if stepped:
         workers = sorted({event.worker for event in stepped if event.worker is not None})
         names = f"worker{'' if len(workers) == 1 else 's'} {', '.join(map(str, workers))}"
-        yield Finding(Severity.NOTE, f"a spare stepped in for {names}, {times(len(stepped))}")
+        yield Finding(Severity.NOTE, f"a spare worker replaced {names}, {times(len(stepped))}")
 
 
-# ---- on the way -----------------------------------------------------------------------------------------------------
+# ---- unfinished -----------------------------------------------------------------------------------------------------
 
 
-def _unfinished(run: Run) -> Iterable[Finding]:
-    """Replays that were under way when the record ended."""
-    for slot, told in sorted(_by_slot(run.all(ReplayProgress)).items()):
-        last = told[-1]
+def _unfinished(run: RunHistory) -> Iterable[Finding]:
+    """Replays that were under way when the event file ended."""
+    for slot, progress in sorted(_by_slot(run.all(ReplayProgress)).items()):
+        last = progress[-1]
         if not any(slot in event.slots and event.at_s >= last.at_s for event in run.outcomes):
             yield Finding(
                 Severity.WARNING,
-                f"slot {slot} was still being replayed when the record ended: {last.done:,} of {last.total:,} steps",
+                f"slot {slot} was still replaying when the event file ended: {last.done:,} of {last.total:,} steps",
                 (f"{seconds_in_words(run.since_begin(last))} after the start",),
                 (
-                    "wait for it; a full batch waits too, and batch_size below num_envs does not",
-                    "save_state() and load_state() make replays short; restore_timeout_s says how long one may take",
+                    "wait for it; full batches wait too, first-ready batches (batch_size below num_envs) do not",
+                    "save_state() and load_state() make replays short; restore_timeout_s limits their time",
                 ),
             )
 
@@ -99,40 +99,40 @@ def _unfinished(run: Run) -> Iterable[Finding]:
 # ---- cut ------------------------------------------------------------------------------------------------------------
 
 
-def _cut(run: Run) -> Iterable[Finding]:
+def _cut(run: RunHistory) -> Iterable[Finding]:
     by_reason: dict[str, list[HealFailed]] = {}
     for event in run.all(HealFailed):
         by_reason.setdefault(event.reason, []).append(event)
-    tell = {"diverged": _diverged, "poison": _poison, "gave_up": _gave_up}
-    findings = (tell.get(reason, _cannot)(run, failed) for reason, failed in by_reason.items())
+    checks = {"diverged": _diverged, "poison": _poison, "gave_up": _gave_up}
+    findings = (checks.get(reason, _cannot)(run, failed) for reason, failed in by_reason.items())
     return chain.from_iterable(findings)
 
 
-def _diverged(run: Run, failed: list[HealFailed]) -> Iterable[Finding]:
-    """Both a row that differs and a replay that could not be finished; the event's detail tells which."""
+def _diverged(run: RunHistory, failed: list[HealFailed]) -> Iterable[Finding]:
+    """Either a row that differs or a replay that could not be finished, according to the event's detail."""
     differs = [event for event in failed if "differs" in event.detail]
     broke = [event for event in failed if event not in differs]
     if differs:
         yield Finding(
             Severity.PROBLEM,
-            _told_of(differs, lambda event: f"diverged at step {event.step}") + ": not deterministic",
-            ("the same seed and actions gave another row, so the episode was cut instead of going on wrongly",),
+            _first_of(differs, lambda event: f"diverged at step {event.step}") + ": not deterministic",
+            ("the same seed and actions gave another row, so the episode was cut rather than continued wrongly",),
             (
-                "`ninelives check ENV` looks for the reason, `ninelives chaos ENV` proves that it is gone",
-                "seed_episodes=True, if the environment draws from a generator that only reset(seed=...) sets",
-                "on_fault='cut', if it cannot be deterministic: then nothing is replayed in vain",
+                "`ninelives check ENV` looks for the cause, `ninelives chaos ENV` proves that it is fixed",
+                "seed_episodes=True, if the environment uses a generator that only reset(seed=...) seeds",
+                "on_fault='cut', if it cannot be deterministic: then no time is spent on replays",
             ),
         )
     if broke:
         yield Finding(
             Severity.PROBLEM,
-            _told_of(broke, lambda event: f"could not be replayed beyond step {event.step}"),
-            ("the environment raised, or the replay took longer than restore_timeout_s: the worker's log tells which",),
+            _first_of(broke, lambda event: f"could not be replayed beyond step {event.step}"),
+            ("the environment raised, or the replay took longer than restore_timeout_s: see the worker's log",),
             ("raise restore_timeout_s, or make replays short with save_state() and load_state()",),
         )
 
 
-def _poison(run: Run, failed: list[HealFailed]) -> Iterable[Finding]:
+def _poison(run: RunHistory, failed: list[HealFailed]) -> Iterable[Finding]:
     by_action: dict[str, list[HealFailed]] = {}
     for event in failed:
         in_reset = (fault := run.fault_before(event)) is not None and fault.phase == "reset"
@@ -142,22 +142,22 @@ def _poison(run: Run, failed: list[HealFailed]) -> Iterable[Finding]:
         last = run.fault_before(events[-1])
         yield Finding(
             Severity.PROBLEM,
-            f"{name} is poison in {_places(events)}",
-            ("tried once more after a replay, and it broke again", *([last.summary.splitlines()[0]] if last else [])),
-            ("the same seed and actions break it every time: reproduce it alone, and mend it there",),
+            f"{name} breaks the environment every time: {_places(events)}",
+            ("tried once more after a replay, with the same result", *([last.summary.splitlines()[0]] if last else [])),
+            ("reproduce it with the same seed and actions outside the pool, and fix it there",),
         )
 
 
-def _gave_up(run: Run, failed: list[HealFailed]) -> Iterable[Finding]:
+def _gave_up(run: RunHistory, failed: list[HealFailed]) -> Iterable[Finding]:
     yield Finding(
         Severity.PROBLEM,
-        _told_of(failed, lambda event: f"was given up at step {event.step}"),
+        _first_of(failed, lambda event: f"was given up at step {event.step}"),
         (failed[-1].detail,),
-        ("somebody kills the workers, most likely the system for lack of memory: run fewer; `dmesg` tells",),
+        ("something kills the workers, most likely the system for lack of memory: run fewer; see `dmesg`",),
     )
 
 
-def _cannot(run: Run, failed: list[HealFailed]) -> Iterable[Finding]:
+def _cannot(run: RunHistory, failed: list[HealFailed]) -> Iterable[Finding]:
     for detail in dict.fromkeys(event.detail for event in failed):
         alike = [event for event in failed if event.detail == detail]
         yield Finding(
@@ -171,7 +171,7 @@ def _cannot(run: Run, failed: list[HealFailed]) -> Iterable[Finding]:
 # ---- words ----------------------------------------------------------------------------------------------------------
 
 
-def _told_of(failed: list[HealFailed], did: Callable[[HealFailed], str]) -> str:
+def _first_of(failed: list[HealFailed], did: Callable[[HealFailed], str]) -> str:
     """``slot 2 diverged at step 17``, or with how many more there were."""
     first = failed[0]
     words = f"{slots_in_words(first.slots)} {did(first)}"

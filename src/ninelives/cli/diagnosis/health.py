@@ -1,4 +1,4 @@
-"""Everything about a run that is not a fault: how it ended, who stayed out, memory, stragglers, where the time went."""
+"""Everything about a run but its faults: how it ended, quarantine, memory, slow slots, where the time went."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ninelives.cli.diagnosis.finding import Finding, Severity
-from ninelives.cli.diagnosis.run import Run
+from ninelives.cli.diagnosis.run_history import RunHistory
 from ninelives.events import KeeperLost, RestartScheduled, SlotQuarantined, WorkerReady, WorkerRecycled
 from ninelives.view.words import bytes_in_words, plural, seconds_in_words, slots_in_words, times
 
 GREW_FACTOR, GREW_BYTES = 1.5, 50_000_000
-"""A worker must have grown by both to be suspected of a leak: small processes grow by half while they warm up."""
+"""A worker must have grown by both to be suspected of a leak: small processes grow by half while warming up."""
 
 STRAGGLER_STEPS, STRAGGLER_S = 50, 1e-4
-"""A median of fewer steps is chance, and nobody waits for a few microseconds."""
+"""The median of fewer steps is chance, and a few microseconds do not matter."""
 
 HEAVY_TAIL = 20.0
-"""A slowest percent this many times the median is felt in every full batch."""
+"""A 99th percentile this many times the median delays every full batch."""
 
 MOSTLY, IDLE = 0.5, 0.1
-"""Shares of a worker's time that are worth a word: more than the one in resets, less than the other in any work."""
+"""Shares of a worker's time worth reporting: more than the first in resets, less than the second in any work."""
 
 ENOUGH_STEPS = 1000
 """Fewer steps than this say nothing about where the time goes."""
 
 
-def overview(run: Run) -> list[str]:
+def overview(run: RunHistory) -> list[str]:
     """What ran, how long, and how it ended."""
     started, closed = run.started, run.closed
     lines = []
@@ -38,7 +38,7 @@ def overview(run: Run) -> list[str]:
             f"({started.workers_because}), {started.start_method}, {path} path, on_fault={started.on_fault!r}, "
             f"up after {seconds_in_words(started.seconds)}"
         )
-    how = f"closed in {seconds_in_words(closed.seconds)}" if closed else "no end is recorded"
+    how = f"closed in {seconds_in_words(closed.seconds)}" if closed else "no end recorded"
     steps = f"{plural(closed.steps, 'step')}, " if closed else ""
     restarts = len(run.all(RestartScheduled))
     lines.append(
@@ -48,54 +48,54 @@ def overview(run: Run) -> list[str]:
     return lines
 
 
-def health_findings(run: Run) -> list[Finding]:
-    """Every check that has something to say."""
+def health_findings(run: RunHistory) -> list[Finding]:
+    """The findings of all checks."""
     return [finding for check in _CHECKS for finding in check(run)]
 
 
-def _never_up(run: Run) -> Iterable[Finding]:
+def _never_started(run: RunHistory) -> Iterable[Finding]:
     if run.started is None:
         ready = len(run.all(WorkerReady))
         yield Finding(
             Severity.PROBLEM,
-            "the pool never came up",
+            "the pool never started",
             (f"{plural(ready, 'worker')} became ready",),
-            ("see why workers did not start; if there is no fault, the program ended before they did",),
+            ("see the faults for why workers did not start; without faults, the program ended before they did",),
         )
 
 
-def _quarantined(run: Run) -> Iterable[Finding]:
+def _quarantined(run: RunHistory) -> Iterable[Finding]:
     for event in run.all(SlotQuarantined):
         yield Finding(
             Severity.PROBLEM,
-            f"{slots_in_words(event.slots)} was taken out after {plural(event.restarts, 'fault')}",
+            f"{slots_in_words(event.slots)} quarantined after {plural(event.restarts, 'fault')}",
             (f"{seconds_in_words(run.since_begin(event))} after the start; its rows are masked from then on",),
-            ("mend its fault first; max_restarts_per_slot allows more of them within restart_window_s",),
+            ("fix the fault first; max_restarts_per_slot allows more restarts within restart_window_s",),
         )
 
 
-def _keeper_lost(run: Run) -> Iterable[Finding]:
+def _keeper_lost(run: RunHistory) -> Iterable[Finding]:
     lost = run.all(KeeperLost)
     if lost:
         yield Finding(
             Severity.PROBLEM,
-            f"the process that keeps all workers died, {times(len(lost))}, and every worker with it",
+            f"the process that keeps the workers died, {times(len(lost))}, and every worker with it",
             (),
-            ("somebody killed it, or the system ran out of memory: run fewer workers; `dmesg` tells",),
+            ("it was killed, or the system ran out of memory: run fewer workers; see `dmesg`",),
         )
 
 
-def _no_end(run: Run) -> Iterable[Finding]:
+def _no_end(run: RunHistory) -> Iterable[Finding]:
     if run.closed is None and run.started is not None:
         yield Finding(
             Severity.WARNING,
-            "the run has no end: it still goes on, or its program was killed",
+            "the run has no recorded end: it is still running, or its program was killed",
             (),
-            ("use the pool as a context manager, or call close(); `dmesg` tells of out-of-memory kills",),
+            ("use the pool as a context manager, or call close(); `dmesg` lists out-of-memory kills",),
         )
 
 
-def _killed_at_close(run: Run) -> Iterable[Finding]:
+def _killed_at_close(run: RunHistory) -> Iterable[Finding]:
     if run.closed is not None and run.closed.killed:
         yield Finding(
             Severity.WARNING,
@@ -105,39 +105,39 @@ def _killed_at_close(run: Run) -> Iterable[Finding]:
         )
 
 
-def _grew(run: Run) -> Iterable[Finding]:
+def _grew(run: RunHistory) -> Iterable[Finding]:
     for worker, slots in sorted(_by_worker(run).items()):
-        born, size = run.sizes_of(worker), _number(slots[0], "rss_bytes")
-        if born and size > GREW_FACTOR * born[-1] and size - born[-1] > GREW_BYTES:
+        initial, size = run.sizes_of(worker), _number(slots[0], "rss_bytes")
+        if initial and size > GREW_FACTOR * initial[-1] and size - initial[-1] > GREW_BYTES:
             yield Finding(
                 Severity.WARNING,
-                f"worker {worker} grew from {bytes_in_words(born[-1])} to {bytes_in_words(size)}",
+                f"worker {worker} grew from {bytes_in_words(initial[-1])} to {bytes_in_words(size)}",
                 (),
-                (f"if it does not stop, recycle it: max_rss_bytes={int(1.5 * size):_}",),
+                (f"if it keeps growing, recycle it: max_rss_bytes={int(1.5 * size):_}",),
             )
 
 
-def _stragglers(run: Run) -> Iterable[Finding]:
-    slow = [n for n in run.slot_numbers if n.get("straggler") is True and _is_felt(n)]
+def _stragglers(run: RunHistory) -> Iterable[Finding]:
+    slow = [n for n in run.slot_numbers if n.get("straggler") is True and _matters(n)]
     if slow:
         typical = statistics.median(_number(numbers, "step_p50_s") for numbers in run.slot_numbers)
         facts = (f"{seconds_in_words(_number(n, 'step_p50_s'))} in slot {n['slot']}" for n in slow[:4])
         verb = "lags" if len(slow) == 1 else "lag"
         yield Finding(
             Severity.WARNING,
-            f"{slots_in_words(n['slot'] for n in slow)} {verb} behind: everybody waits for the slowest in a full batch",
+            f"{slots_in_words(n['slot'] for n in slow)} {verb} behind: a full batch waits for the slowest slot",
             (f"a median step takes {', '.join(facts)}, and {seconds_in_words(typical)} in the whole pool",),
-            ("take the first that are ready: batch_size below num_envs",),
+            ("use first-ready batches: batch_size below num_envs",),
         )
 
 
-def _is_felt(numbers: Mapping[str, Any]) -> bool:
-    """Whether a slow slot is one for certain, and slow enough to matter."""
+def _matters(numbers: Mapping[str, Any]) -> bool:
+    """Whether a slow slot is certain and slow enough to matter."""
     enough = _number(numbers, "steps") >= STRAGGLER_STEPS and _number(numbers, "step_p50_s") >= STRAGGLER_S
     return enough and isinstance(numbers.get("slot"), int)
 
 
-def _heavy_tail(run: Run) -> Iterable[Finding]:
+def _heavy_tail(run: RunHistory) -> Iterable[Finding]:
     stepped = [n for n in run.slot_numbers if _number(n, "step_p50_s") > 0 and _number(n, "steps") >= ENOUGH_STEPS]
     if not stepped:
         return
@@ -147,38 +147,38 @@ def _heavy_tail(run: Run) -> Iterable[Finding]:
             Severity.NOTE,
             f"one step in a hundred takes {seconds_in_words(slowest)}, the median {seconds_in_words(median)}",
             (),
-            ("full batches wait for the slowest slot: batch_size below num_envs takes the first that are ready",),
+            ("full batches wait for the slowest slot; batch_size below num_envs takes the first ready ones",),
         )
 
 
-def _where_time_goes(run: Run) -> Iterable[Finding]:
+def _where_time_goes(run: RunHistory) -> Iterable[Finding]:
     shares = [_shares(slots) for slots in _by_worker(run).values()]
     if not shares or sum(_number(n, "steps") for n in run.slot_numbers) < ENOUGH_STEPS:
         return
     step, reset, construct = (statistics.fmean(share) for share in zip(*shares, strict=True))
     if reset > MOSTLY:
-        words = f"resets take {reset:.0%} of the workers' time"
-        yield Finding(Severity.NOTE, words, (), ("look for what reset loads anew",))
+        title = f"resets take {reset:.0%} of the workers' time"
+        yield Finding(Severity.NOTE, title, (), ("check what reset() loads every time",))
     if construct > MOSTLY:
-        words = f"building environments takes {construct:.0%} of the workers' time"
-        yield Finding(Severity.NOTE, words, (), ("look for the reason of the restarts",))
+        title = f"constructing environments takes {construct:.0%} of the workers' time"
+        yield Finding(Severity.NOTE, title, (), ("find out why workers are restarted",))
     if (busy := step + reset + construct) < IDLE:
         yield Finding(
             Severity.NOTE,
-            f"workers were inside their environments {busy:.0%} of the time, and waited for actions otherwise",
+            f"workers were inside their environments {busy:.0%} of the time and waited for actions otherwise",
             (),
-            ("the program that chooses actions is the slower side: fewer workers would do, more slots cost it little",),
+            ("the program that chooses actions is the bottleneck: use fewer workers, or more slots per batch",),
         )
 
 
 def _shares(slots: list[Mapping[str, Any]]) -> tuple[float, float, float]:
-    """Shares of one worker's time in step, reset and construct: its slots take turns, so theirs add up."""
+    """Shares of one worker's time in step, reset and construct; its slots take turns, so their shares add up."""
     phases = ("step", "reset", "construct")
     step, reset, construct = (sum(_number(n, f"share_{phase}") for n in slots) for phase in phases)
     return step, reset, construct
 
 
-def _recycled(run: Run) -> Iterable[Finding]:
+def _recycled(run: RunHistory) -> Iterable[Finding]:
     recycled = run.all(WorkerRecycled)
     if recycled:
         yield Finding(
@@ -188,20 +188,20 @@ def _recycled(run: Run) -> Iterable[Finding]:
         )
 
 
-def _slow_path(run: Run) -> Iterable[Finding]:
+def _slow_path(run: RunHistory) -> Iterable[Finding]:
     if run.started is not None and not run.started.native:
         yield Finding(
             Severity.NOTE, "the pure-Python path was in use: correct, but slower", (), ("`ninelives info` says why",)
         )
 
 
-_CHECKS: tuple[Callable[[Run], Iterable[Finding]], ...] = (
-    _never_up, _quarantined, _keeper_lost, _no_end, _killed_at_close, _grew, _stragglers, _heavy_tail, _where_time_goes,
-    _recycled, _slow_path,
+_CHECKS: tuple[Callable[[RunHistory], Iterable[Finding]], ...] = (
+    _never_started, _quarantined, _keeper_lost, _no_end, _killed_at_close, _grew, _stragglers, _heavy_tail,
+    _where_time_goes, _recycled, _slow_path,
 )  # fmt: skip
 
 
-def _by_worker(run: Run) -> dict[int, list[Mapping[str, Any]]]:
+def _by_worker(run: RunHistory) -> dict[int, list[Mapping[str, Any]]]:
     workers: dict[int, list[Mapping[str, Any]]] = {}
     for numbers in run.slot_numbers:
         if isinstance(numbers.get("worker"), int):

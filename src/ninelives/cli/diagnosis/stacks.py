@@ -1,7 +1,7 @@
-"""Which line is to blame: reads the stacks and tracebacks that broken workers leave behind.
+"""Finds the line that caused a fault in the stack dump or traceback of a worker.
 
-A dump (faulthandler's) lists the innermost frame first, a traceback last. Frames of Ninelives's own worker are never to
-blame; a library's frame is named together with the line of the environment that called it.
+A faulthandler dump lists the innermost frame first, a traceback last. Frames of Ninelives's own worker are skipped; a
+library's frame is reported together with the line of the environment that called it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Frame:
         return f"{self.file}:{self.line} in {self.function}"
 
 
-def guilty_line(dump: str) -> str:
-    """Where a hung or crashed worker was, in words; empty if its dump does not tell."""
+def blamed_line(dump: str) -> str:
+    """Where a hung or crashed worker was; empty if its dump does not show it."""
     python, _, native = dump.partition(NATIVE)
     _, current, stack = python.partition(CURRENT)
     own = _before_ours(_frames(_DUMPED, stack if current else python))
@@ -46,7 +46,7 @@ def guilty_line(dump: str) -> str:
 
 
 def raising_line(traceback: str) -> str:
-    """Where an exception was raised, in words; empty if the text is no traceback."""
+    """Where an exception was raised; empty if the text is not a traceback."""
     return _blame(_before_ours(_frames(_TRACED, traceback)[::-1]))
 
 
@@ -61,7 +61,7 @@ def _frames(pattern: re.Pattern[str], text: str) -> list[Frame]:
 
 
 def _before_ours(frames: list[Frame]) -> list[Frame]:
-    """The environment's part of a stack, innermost first: everything above our own worker's first frame."""
+    """The environment's part of a stack, innermost first: everything above the first frame of our own worker."""
     for depth, frame in enumerate(frames):
         if _OUR_ROOMS.search(frame.file):
             return frames[:depth]
@@ -77,7 +77,7 @@ def _blame(frames: list[Frame]) -> str:
 
 
 def _library(native: str) -> str:
-    """The innermost library that is neither the system's nor Python's nor ours."""
+    """The innermost library that belongs neither to the system nor to Python nor to us."""
     for found in _NATIVE.finditer(native):
         name = os.path.basename(found["library"])
         if not _SYSTEM.match(name):

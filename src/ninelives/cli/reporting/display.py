@@ -1,4 +1,4 @@
-"""A training run on the terminal: what callbacks hear is told to the live view; ``--visualize`` adds all pictures."""
+"""A training run on the terminal: passes the trainer's callbacks on to the live view; ``--visualize`` adds pictures."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from ninelives.pool.pool import Pool
 from ninelives.spec.env import EnvSpec
 from ninelives.train import records
 from ninelives.train.callbacks import Callback
-from ninelives.view.mosaic import Image, Mosaic, picture_of, row_of
+from ninelives.view.half_blocks import Image
+from ninelives.view.mosaic import Mosaic, picture_of, row_of
 from ninelives.view.progress import ProgressView
 
 PICTURE_EVERY_S = 0.25
-"""Four pictures a second are watched with pleasure; each costs a few milliseconds of the collecting thread."""
+"""Four pictures a second are enough to follow; each costs the collecting thread a few milliseconds."""
 
 
 class Display(Callback):
-    """Tells a ``ProgressView``. ``visualize`` shows every slot; ``seconds``: time ends the run, not steps."""
+    """Feeds a ``ProgressView``. ``visualize`` shows every slot; with ``seconds``, the run ends by time."""
 
     def __init__(self, view: ProgressView, *, visualize: bool = False, seconds: float | None = None) -> None:
         self._view, self._seconds = view, seconds
@@ -25,42 +26,42 @@ class Display(Callback):
         self.batch_every_s = PICTURE_EVERY_S if visualize else None
 
     def on_start(self, started: records.Started) -> None:
-        """Say what is about to happen, and why this way."""
+        """Show what is about to happen, and why."""
         config = started.config
         self._view.begin(EnvSpec.of(config.env).label, started.step, config.timesteps, self._seconds)
         if started.step:
-            self._view.say(f"goes on at step {started.step:,}")
+            self._view.say(f"continuing at step {started.step:,}")
         for sentence in started.because:
             self._view.say(sentence)
         if started.run_dir is not None:
             self._view.say(f"run: {started.run_dir}")
         if self.batch_every_s is not None and not self._view.is_live:
-            self._view.say("--visualize needs a terminal that can be redrawn; training goes on without pictures")
+            self._view.say("--visualize needs a terminal that can be redrawn; training continues without pictures")
             self.batch_every_s = None
 
     def on_event(self, event: events.Event) -> None:
-        """Faults, restarts, states of slots."""
+        """Show faults, restarts and the states of slots."""
         self._view.emit(event)
 
     def on_choice(self, chosen: records.SettingChosen) -> None:
-        """Something was measured and chosen."""
+        """Show what was measured and chosen."""
         self._view.say(chosen.because)
 
     def on_episode(self, episode: records.EpisodeDone) -> None:
-        """Count it."""
+        """Count the episode."""
         self._view.episode(episode.total)
 
     def on_rollout(self, rollout: records.RolloutDone) -> None:
-        """Progress."""
+        """Show the progress."""
         self._view.rollout(rollout.step, rollout.mean_return, rollout.valid_share)
 
     def on_update(self, update: records.UpdateDone) -> None:
-        """Losses and idle shares."""
+        """Show losses and idle shares."""
         idle = {"collector": update.idle_collect, "learner": update.idle_learn}
         self._view.update(update.version, update.losses, idle)
 
     def on_batch(self, pool: Pool, batch: Batch) -> None:
-        """Pictures of the slots that are here; the others keep theirs."""
+        """Update the pictures of the slots in this batch."""
         self._pictures = self._pictures or [None] * pool.num_envs
         if picture_of(row_of(batch.obs, 0)) is not None:
             for row, slot in enumerate(batch.slots.tolist()):
@@ -75,10 +76,10 @@ class Display(Callback):
         except NinelivesError as error:
             rendered, reason = (), str(error).splitlines()[0]
         else:
-            reason = "its observations are no images, and render() gives none"
+            reason = "observations are not images, and render() returns none"
         self._pictures = [picture_of(picture) for picture in rendered]
         if any(picture is not None for picture in self._pictures):
             return True
         self.batch_every_s = None
-        self._view.say(f"--visualize: no picture: {reason}; training goes on without")
+        self._view.say(f"--visualize: no pictures: {reason}; training continues without them")
         return False

@@ -1,4 +1,4 @@
-"""What a run's directory tells about the run, without torch and without the environment. Reads only."""
+"""What a run directory contains, read without torch and without the environment. Writes nothing."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class RunFacts:
     Attributes:
         path: its directory.
         config: the resolved settings, as the plain tree of ``config.yaml``.
-        starts: versions, commit, command line of every start, oldest first.
-        rows: of ``progress.csv``, oldest first.
+        starts: versions, commit and command line of every start, oldest first.
+        rows: rows of ``progress.csv``, oldest first.
         newest: the newest checkpoint.
-        best: the best one.
+        best: the best checkpoint.
         weights: hash of the newest checkpoint's weights, or why there is none.
-        is_running: whether a trainer is at work there now.
+        is_running: whether a trainer is running there now.
     """
 
     path: Path
@@ -44,12 +44,12 @@ class RunFacts:
 
     @property
     def step(self) -> int:
-        """Steps done, as far as the logs or the checkpoints know."""
+        """Steps done, according to the logs or the checkpoints."""
         return max(int(self._last("step") or 0), step_of(self.newest))
 
     @property
     def mean_return(self) -> float | None:
-        """Over the latest episodes."""
+        """Mean return of the latest episodes."""
         return self._last("ep_rew_mean")
 
     @property
@@ -59,7 +59,7 @@ class RunFacts:
 
     @property
     def steps_per_s(self) -> float | None:
-        """Over the whole of the latest start; its clock began at zero."""
+        """Average speed since the latest start, whose clock began at zero."""
         timed = [row for row in self.rows if "seconds" in row and "step" in row]
         if not timed or not timed[-1]["seconds"]:
             return None
@@ -73,7 +73,7 @@ class RunFacts:
 
     @property
     def faults(self) -> int:
-        """Seen in the latest start."""
+        """Faults since the latest start."""
         return int(self._last("faults") or 0)
 
     def _last(self, name: str) -> float | None:
@@ -97,7 +97,7 @@ def read_run(path: Path) -> RunFacts:
 
 
 def runs_in(directory: Path) -> Iterator[Path]:
-    """The runs of a directory, and the directory itself if it is one; by name."""
+    """The runs in a directory, sorted by name, or the directory itself if it is a run."""
     if holds_run(directory):
         yield directory
     elif directory.is_dir():

@@ -1,7 +1,7 @@
-"""A training run's logs: what callbacks hear, as scalars, rows and files of the run's directory.
+"""Writes a training run's logs to its run directory: TensorBoard, W&B, CSV tables and monitor files.
 
-Joins the trainer, which knows no view, with the views, which know no trainer. On resume the logs go on where the
-checkpoint was taken: rows of a trainer that was killed are cut off, TensorBoard is told to forget them.
+Connects the trainer, which knows no view, with the views, which know no trainer. On resume the logs continue at the
+checkpoint: later rows of a killed trainer are removed, and TensorBoard discards their values.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from ninelives.view.monitor import SUFFIX, MonitorFiles
 from ninelives.view.table import ProgressTable
 
 
-class Log(Protocol):
-    """Whatever is written while a run goes on."""
+class RunLog(Protocol):
+    """A log that is written during a run."""
 
     def flush(self) -> None:
-        """Have everything on disk."""
+        """Write everything to disk."""
 
     def close(self) -> None:
-        """Take no more."""
+        """Close the log."""
 
 
-class ScalarSink(Log, Protocol):
-    """Whoever keeps numbers by name and step."""
+class ScalarSink(RunLog, Protocol):
+    """Stores numbers by name and step."""
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
-        """Take them."""
+        """Store the values of one step."""
 
 
-class Reports(Callback):
-    """Writes everything about a run that has a directory. Close it, or use it as a context."""
+class RunLogger(Callback):
+    """Callback that writes all logs of a run with a directory. Close it, or use it as a context manager."""
 
     def __init__(self) -> None:
         self._sinks: list[ScalarSink] = []
         self._monitor: MonitorFiles | None = None
         self._table: ProgressTable | None = None
         self._marks: LogOffsets | None = None
-        self._numbers = Numbers(window=100)
+        self._numbers = RunMetrics(window=100)
         self._run_dir: Path | None = None
 
     def on_start(self, started: records.Started) -> None:
-        """Open what the configuration asks for."""
-        config, self._numbers = started.config, Numbers(started.config.log.window)
+        """Open the logs that the configuration asks for."""
+        config, self._numbers = started.config, RunMetrics(started.config.log.window)
         if started.run_dir is None:
             return
         self._run_dir, self._marks = started.run_dir, LogOffsets(started.run_dir)
@@ -73,21 +73,21 @@ class Reports(Callback):
         self._sinks = list(scalar_sinks(config, started.run_dir, started.step))
 
     def on_episode(self, episode: records.EpisodeDone) -> None:
-        """Note it."""
+        """Log the episode."""
         self._numbers.episode(episode)
         if self._monitor is not None:
             self._monitor.episode(episode.slot, episode.total, episode.length, episode.seconds)
 
     def on_event(self, event: events.Event) -> None:
-        """Count it."""
+        """Count the event."""
         self._numbers.event(event)
 
     def on_rollout(self, rollout: records.RolloutDone) -> None:
-        """Note its numbers; they are told with the update that follows."""
+        """Note its numbers; they are written with the update that follows."""
         self._numbers.rollout = rollout
 
     def on_update(self, update: records.UpdateDone) -> None:
-        """Tell all numbers of the moment."""
+        """Write all current numbers."""
         scalars = self._numbers.scalars(update)
         for sink in self._sinks:
             sink.scalars(update.step, scalars)
@@ -95,14 +95,14 @@ class Reports(Callback):
             self._table.row(self._numbers.row(update))
 
     def on_checkpoint(self, written: records.CheckpointWritten) -> None:
-        """Remember how long the logs are now."""
+        """Flush the logs and note their lengths, for a resume."""
         for log in self._open_logs():
             log.flush()
         if self._marks is not None:
             self._marks.note(written.step, self._logs())
 
     def on_end(self, result: records.Result) -> None:
-        """Write out everything."""
+        """Close all files."""
         self.close()
 
     def close(self) -> None:
@@ -111,7 +111,7 @@ class Reports(Callback):
             log.close()
         self._sinks, self._monitor, self._table = [], None, None
 
-    def __enter__(self) -> Reports:
+    def __enter__(self) -> RunLogger:
         return self
 
     def __exit__(
@@ -119,28 +119,28 @@ class Reports(Callback):
     ) -> None:
         self.close()
 
-    def _open_logs(self) -> list[Log]:
+    def _open_logs(self) -> list[RunLog]:
         return [*self._sinks, *(log for log in (self._monitor, self._table) if log is not None)]
 
     def _logs(self) -> list[Path]:
-        """Files that only grow at their end."""
+        """The append-only files."""
         if self._run_dir is None:
             return []
         return [self._run_dir / "progress.csv", *sorted((self._run_dir / "monitor").glob(f"*{SUFFIX}"))]
 
 
 def check_extras(config: TrainConfig) -> None:
-    """Refuse before anything starts what cannot be written here.
+    """Check before the start that all logs can be written.
 
     Raises:
-        ConfigError: Weights & Biases is asked for and not installed.
+        ConfigError: Weights & Biases is requested but not installed.
     """
     if config.log.wandb is not None and not wandb.is_installed():
         raise ConfigError(f"log.wandb={config.log.wandb!r} needs wandb: pip install 'ninelives[wandb]'")
 
 
 def scalar_sinks(config: TrainConfig, run_dir: Path, step: int) -> Iterator[ScalarSink]:
-    """What the configuration asks for, and this machine can do."""
+    """The sinks that the configuration asks for and that are installed."""
     check_extras(config)
     resumed_at = step if config.resume or config.resume_previous else None
     if config.log.tensorboard and tensorboard.is_installed():
@@ -149,8 +149,8 @@ def scalar_sinks(config: TrainConfig, run_dir: Path, step: int) -> Iterator[Scal
         yield wandb.WandbRun(config.log.wandb, run_dir, as_tree(config))
 
 
-class Numbers:
-    """The latest numbers of a run, under the names that people's dashboards know (CleanRL's and SB3's)."""
+class RunMetrics:
+    """The latest numbers of a run, under the names that CleanRL's and SB3's dashboards use."""
 
     def __init__(self, window: int) -> None:
         self.rollout: records.RolloutDone | None = None
@@ -163,14 +163,14 @@ class Numbers:
         self._faults = dict.fromkeys(("seen", "restarts", "healed", "cut", "quarantined"), 0)
 
     def episode(self, episode: records.EpisodeDone) -> None:
-        """Take one."""
+        """Note one episode."""
         self._lengths.append(episode.length)
         self._by_slot.setdefault(episode.slot, deque(maxlen=self._window)).append(episode.total)
         self._fresh.add(episode.slot)
         self._last = episode
 
     def event(self, event: events.Event) -> None:
-        """Count what broke and what became of it."""
+        """Count faults and their outcomes."""
         kinds = {
             events.FaultSeen: ("seen", 1),
             events.RestartScheduled: ("restarts", 1),
@@ -183,7 +183,7 @@ class Numbers:
             self._faults[name] += count
 
     def scalars(self, update: records.UpdateDone) -> dict[str, float]:
-        """Everything there is to say after an update. A slot's mean is said when it has changed."""
+        """All scalars after an update. A slot's mean return is included when it has changed."""
         values = {f"losses/{name}": value for name, value in update.losses.items() if name != "learning_rate"}
         values |= {f"faults/{name}": count for name, count in self._faults.items()}
         values |= self._charts(update) | self._times(update)
@@ -199,7 +199,7 @@ class Numbers:
         return values
 
     def row(self, update: records.UpdateDone) -> dict[str, float | None]:
-        """The same in short, for the table."""
+        """The main numbers, as a row of the table."""
         rollout = self.rollout
         return {
             "step": update.step,
@@ -217,11 +217,11 @@ class Numbers:
         }
 
     def _mean_return(self) -> float | None:
-        """The trainer's own: it also knows the episodes before a resume."""
+        """From the trainer, which also knows the episodes before a resume."""
         return None if self.rollout is None else self.rollout.mean_return
 
     def _charts(self, update: records.UpdateDone) -> dict[str, float]:
-        """CleanRL's names."""
+        """Scalars under CleanRL's names."""
         values: dict[str, float] = {}
         if "learning_rate" in update.losses:
             values["charts/learning_rate"] = update.losses["learning_rate"]

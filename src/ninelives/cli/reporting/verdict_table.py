@@ -1,4 +1,4 @@
-"""Verdicts as lines on the terminal, and the exit code they add up to. Judges nothing."""
+"""Prints verdicts as lines on the terminal and derives the exit code. Judges nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ninelives.cli.diagnosis.finding import Severity
 from ninelives.view.words import plural
 
 GOOD = None
-"""Severity of a verdict that has nothing to complain about."""
+"""Severity of a verdict without complaints."""
 
 SIGNS = {
     GOOD: "[green]ok[/]     ",
@@ -22,7 +22,7 @@ MARGIN = " " * 8
 
 @dataclass(frozen=True)
 class Verdict:
-    """One thing looked at: how it is, what was found, what to do about it."""
+    """One thing that was checked: its severity, what was found, what to do about it."""
 
     name: str
     severity: Severity | None
@@ -31,7 +31,7 @@ class Verdict:
 
 
 def say(text: str, sign: str = "") -> None:
-    """One line; ``sign`` may carry colours, the text is printed as it is."""
+    """Print one line; ``sign`` may contain markup, the text is printed literally."""
     from rich.console import Console
     from rich.markup import escape
 
@@ -39,14 +39,14 @@ def say(text: str, sign: str = "") -> None:
 
 
 def show(verdict: Verdict) -> None:
-    """One verdict and its advice."""
+    """Print one verdict and its advice."""
     say(f"{verdict.name:<18}{verdict.found}", SIGNS[verdict.severity])
     if verdict.advice:
         say(f"{MARGIN}-> {verdict.advice}")
 
 
 def conclude(severities: Iterable[Severity | None], good: str, bad: str) -> int:
-    """The last line, and the exit code: 1 if there is a problem."""
+    """Print the last line and return the exit code: 1 if there is a problem."""
     found = list(severities)
     problems, warnings = found.count(Severity.PROBLEM), found.count(Severity.WARNING)
     say("")

@@ -1,4 +1,4 @@
-"""A film of one slot, from image observations or ``render()``, for ``ninelives test --video``."""
+"""A video of one slot, from image observations or ``render()``, for ``ninelives test --video``."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from ninelives.errors import ConfigError
 from ninelives.pool.batch import Batch
 from ninelives.pool.pool import Pool
 from ninelives.spec.env import EnvSpec
-from ninelives.view.mosaic import Image, picture_of, resized, row_of
+from ninelives.view.half_blocks import Image
+from ninelives.view.mosaic import picture_of, resized, row_of
 
 LONGEST = 3000
-"""Frames: a hundred seconds of film. More would fill the memory before the file."""
+"""Most frames of a video: 100 seconds. All of them are held in memory."""
 
 SMALLEST = 240
-"""Pictures lower than this are shown larger."""
+"""Pictures with fewer lines than this are enlarged."""
 
 DEFAULT_FPS = 30
 
 
 def is_gymnasium_id(spec: EnvSpec) -> bool:
-    """Whether ``gymnasium.make`` builds it, which takes a ``render_mode``; a factory may not."""
+    """Whether ``gymnasium.make`` builds it and so accepts a ``render_mode``; a factory may not."""
     return isinstance(spec.env, str) and re.search(r"-v\d+$", spec.env) is not None
 
 
-class Film:
-    """Looks at every batch of an evaluation and keeps slot 0's pictures."""
+class VideoRecorder:
+    """Collects the pictures of slot 0 from the batches of an evaluation."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._frames, self._fps = path, list[Image](), DEFAULT_FPS
 
     def __call__(self, pool: Pool, batch: Batch) -> None:
-        """Take the picture of slot 0, if it is in the batch."""
+        """Keep the picture of slot 0, if it is in the batch."""
         if len(self._frames) >= LONGEST or 0 not in batch.slots:
             return
         self._fps = min(60, int(pool.metadata.get("render_fps", DEFAULT_FPS)))
@@ -43,11 +44,11 @@ class Film:
         if picture is None:
             picture = picture_of(row_of(batch.obs, int(np.flatnonzero(batch.slots == 0)[0])))
         if picture is None:
-            raise ConfigError("--video: no picture: observations are no images, and render() gives none")
+            raise ConfigError("--video: no pictures: observations are not images, and render() returns none")
         self._frames.append(picture.copy())
 
     def write(self) -> str:
-        """Write the file; says what is in it."""
+        """Write the file and return a line that describes it."""
         import imageio.v3 as imageio
 
         frames = [_enlarged(frame) for frame in self._frames]
@@ -55,7 +56,7 @@ class Film:
         if self._path.suffix == ".gif":
             options = {"duration": 1000 / self._fps, "loop": 0}
         imageio.imwrite(self._path, np.stack(frames), **options)
-        return f"video: {self._path} ({len(frames)} frames at {self._fps} a second)"
+        return f"video: {self._path} ({len(frames)} frames at {self._fps} per second)"
 
 
 def _enlarged(frame: Image) -> Image:

@@ -1,8 +1,8 @@
-"""Reading a run's record back, in whatever state its file is."""
+"""Reading a run's event file back, whatever state it is in."""
 
 import pytest
 
-from ninelives.cli.diagnosis.record import event_of, read_record
+from ninelives.cli.diagnosis.event_file import event_of, read_events
 from ninelives.errors import ConfigError
 from ninelives.events import FaultSeen, HealFailed, MetricsSampled, PoolClosed, SlotHealed, WorkerReady
 
@@ -20,26 +20,26 @@ def write(path, *events, end=""):
 
 
 def test_every_event_comes_back_as_it_was_written(tmp_path):
-    record = read_record(write(tmp_path, READY, FAULT, HEALED, CANNOT, SAMPLE, CLOSED))
-    assert record.events == (READY, FAULT, HEALED, CANNOT, SAMPLE, CLOSED)
-    assert (record.unreadable, record.cut_short) == (0, False)
+    file = read_events(write(tmp_path, READY, FAULT, HEALED, CANNOT, SAMPLE, CLOSED))
+    assert file.events == (READY, FAULT, HEALED, CANNOT, SAMPLE, CLOSED)
+    assert (file.unreadable, file.cut_short) == (0, False)
 
 
 def test_the_file_itself_may_be_given(tmp_path):
-    assert read_record(write(tmp_path, READY) / "events.jsonl").events == (READY,)
+    assert read_events(write(tmp_path, READY) / "events.jsonl").events == (READY,)
 
 
 def test_a_last_line_cut_short_by_a_kill_loses_only_itself(tmp_path):
-    record = read_record(write(tmp_path, READY, FAULT, end=CLOSED.to_json()[:30]))
-    assert record.events == (READY, FAULT)
-    assert record.cut_short
-    assert record.unreadable == 0
+    file = read_events(write(tmp_path, READY, FAULT, end=CLOSED.to_json()[:30]))
+    assert file.events == (READY, FAULT)
+    assert file.cut_short
+    assert file.unreadable == 0
 
 
 def test_lines_that_are_no_events_are_counted_and_passed_over(tmp_path):
-    record = read_record(write(tmp_path, READY, end="nonsense\n[1, 2]\n\xff\n" + CLOSED.to_json() + "\n"))
-    assert record.events == (READY, CLOSED)
-    assert (record.unreadable, record.cut_short) == (3, False)
+    file = read_events(write(tmp_path, READY, end="nonsense\n[1, 2]\n\xff\n" + CLOSED.to_json() + "\n"))
+    assert file.events == (READY, CLOSED)
+    assert (file.unreadable, file.cut_short) == (3, False)
 
 
 def test_fields_and_events_of_a_newer_version_are_passed_over():
@@ -65,20 +65,20 @@ def test_a_line_that_only_looks_like_an_event_is_none(line):
     assert event_of(line) is None
 
 
-def test_a_directory_without_a_record_is_refused_with_the_way_to_get_one(tmp_path):
-    with pytest.raises(ConfigError, match=r"holds no events\.jsonl.*run_dir="):
-        read_record(tmp_path)
-    with pytest.raises(ConfigError, match="there is no such directory"):
-        read_record(tmp_path / "nowhere")
+def test_a_directory_without_an_event_file_is_refused_with_the_way_to_get_one(tmp_path):
+    with pytest.raises(ConfigError, match=r"contains no events\.jsonl.*run_dir="):
+        read_events(tmp_path)
+    with pytest.raises(ConfigError, match="no such directory"):
+        read_events(tmp_path / "nowhere")
 
 
 def test_a_foreign_file_is_refused(tmp_path):
     (tmp_path / "events.jsonl").write_bytes(b"\x7fELF\x00\xff\n{}\n")
     with pytest.raises(ConfigError, match="none of its 2 lines is an event"):
-        read_record(tmp_path)
+        read_events(tmp_path)
 
 
-def test_an_empty_record_is_refused(tmp_path):
+def test_an_empty_event_file_is_refused(tmp_path):
     (tmp_path / "events.jsonl").write_text("\n")
     with pytest.raises(ConfigError, match="is empty"):
-        read_record(tmp_path)
+        read_events(tmp_path)

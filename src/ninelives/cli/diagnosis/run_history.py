@@ -1,4 +1,4 @@
-"""One run's events, looked up: who started, who broke, who came back, and when. Judges nothing."""
+"""Look-ups in the events of one run: starts, faults, outcomes, and their times. Judges nothing."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Outcome = SlotHealed | HealFailed | SlotQuarantined
 
 
 @dataclass(frozen=True)
-class Run:
+class RunHistory:
     """All events of one pool, in the order they were written."""
 
     events: tuple[Event, ...]
 
     @classmethod
-    def of(cls, events: Iterable[Event]) -> Run:
-        """From a record, or from ``pool.events``."""
+    def of(cls, events: Iterable[Event]) -> RunHistory:
+        """From an event file, or from ``pool.events``."""
         return cls(tuple(events))
 
     def all(self, kind: type[SomeEvent]) -> list[SomeEvent]:
@@ -42,17 +42,17 @@ class Run:
 
     @property
     def started(self) -> PoolStarted | None:
-        """When all workers were up; None if they never were."""
+        """The event that all workers were ready; None if they never were."""
         return next(iter(self.all(PoolStarted)), None)
 
     @property
     def closed(self) -> PoolClosed | None:
-        """The end; None if the run goes on or was killed."""
+        """The end of the run; None if it is still running or was killed."""
         return next(iter(self.all(PoolClosed)), None)
 
     @property
     def faults(self) -> list[FaultSeen]:
-        """Everything that broke."""
+        """All faults."""
         return self.all(FaultSeen)
 
     @property
@@ -62,7 +62,7 @@ class Run:
 
     @property
     def slot_numbers(self) -> tuple[dict[str, Any], ...]:
-        """The last sample's numbers, one entry a slot."""
+        """The numbers of the last sample, one entry per slot."""
         samples = self.all(MetricsSampled)
         return samples[-1].per_slot if samples else ()
 
@@ -71,22 +71,22 @@ class Run:
         return event.at_s - self.events[0].at_s
 
     def back_after(self, fault: FaultSeen) -> float | None:
-        """Seconds until the first of the fault's slots had a fresh episode; None if none ever had."""
+        """Seconds until the first of the fault's slots started a new episode; None if none did."""
         fresh = (e.at_s for e in self.all(EpisodeStarted) if e.at_s >= fault.at_s and set(e.slots) & set(fault.slots))
         return next((at_s - fault.at_s for at_s in fresh), None)
 
     @property
     def heals(self) -> bool:
-        """Whether broken slots were to be brought back."""
+        """Whether the run was configured to heal slots."""
         return self.started is not None and self.started.on_fault == "heal"
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """What became of broken slots, in a run that heals."""
+        """How faults were resolved, in a run that heals."""
         return [e for e in self.events if isinstance(e, SlotHealed | HealFailed | SlotQuarantined)]
 
     def outcomes_of(self, faults: Iterable[FaultSeen]) -> list[Outcome]:
-        """What became of these faults' slots; two faults on one way back share their outcome."""
+        """How these faults were resolved; two faults of a slot before it is back share one outcome."""
         by_slot: dict[int, list[Outcome]] = {}
         for outcome in self.outcomes:
             for slot in outcome.slots:
@@ -105,10 +105,10 @@ class Run:
         return faults[-1] if faults else None
 
     def size_at_death(self, fault: FaultSeen) -> int:
-        """Memory of the fault's process when it was reaped, in bytes; zero if nobody knows."""
+        """Memory of the fault's process at its end, in bytes; zero if unknown."""
         sizes = (gone.rss_bytes or 0 for gone in self.all(WorkerExited) if gone.pid == fault.pid)
         return max(sizes, default=0)
 
     def sizes_of(self, worker: int | None) -> list[int]:
-        """Memory of a worker's present and past processes when they were ready."""
+        """Memory of each process of a worker when it became ready."""
         return [e.rss_bytes for e in self.all(WorkerReady) if e.worker == worker and e.rss_bytes]

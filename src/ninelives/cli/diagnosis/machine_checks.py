@@ -1,6 +1,6 @@
-"""What this machine allows: facts are read by ``look``, judged by pure functions, told as verdicts.
+"""What this machine supports: ``check_machine`` reads the facts, pure functions judge them.
 
-A verdict is good, a warning (it works, slower or with less to see), or a problem (pools will not start).
+A verdict is good, a warning (works, but slower or with less information), or a problem (pools will not start).
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ SHARED_BYTES = 64 << 20
 """As much as 500 slots of stacked Atari frames."""
 
 FDS_PER_WORKER = 2
-"""What one more worker costs the parent."""
+"""Descriptors that one more worker costs the parent."""
 
 MANY_WORKERS = 256
 LITTLE_MEMORY = 500_000_000
 LITTLE_DISK = 100_000_000
 
 
-def look() -> Iterator[Verdict]:
-    """Look at everything; each verdict comes as soon as it is known."""
+def check_machine() -> Iterator[Verdict]:
+    """All checks; each verdict is yielded as soon as it is known."""
     for method in START_METHODS:
         yield check_start(method)
     yield check_shared_memory()
@@ -51,7 +51,7 @@ def look() -> Iterator[Verdict]:
 
 
 def check_start(method: str) -> Verdict:
-    """Really start two workers, and step them."""
+    """Start two workers and step them."""
     name, began = f"start: {method}", time.monotonic()
     try:
         with Pool(TINY_ENV, 2, workers=2, start_method=method, start_attempts=1) as pool:
@@ -61,12 +61,12 @@ def check_start(method: str) -> Verdict:
     except Exception as error:
         others = " or ".join(repr(other) for other in START_METHODS if other != method)
         reason = str(error).partition("\n")[0]
-        return Verdict(name, Severity.PROBLEM, f"does not work: {reason}", f"use start_method={others} meanwhile")
+        return Verdict(name, Severity.PROBLEM, f"does not work: {reason}", f"use start_method={others} instead")
     return Verdict(name, GOOD, f"two workers up in {seconds_in_words(up)}")
 
 
 def check_shared_memory() -> Verdict:
-    """Take, map and fill a nameless segment as a pool does."""
+    """Create, map and fill an anonymous segment, as a pool does."""
     name = "shared memory"
     fd = -1
     try:
@@ -83,7 +83,7 @@ def check_shared_memory() -> Verdict:
 
 
 def check_temp_dir(path: Path) -> Verdict:
-    """Scratch directories live here: it must take files and have room."""
+    """Scratch directories are created here: it must be writable and have space."""
     name = "TMPDIR"
     try:
         with tempfile.TemporaryFile(dir=path) as file:
@@ -91,37 +91,37 @@ def check_temp_dir(path: Path) -> Verdict:
         free = shutil.disk_usage(path).free
     except OSError as error:
         return Verdict(
-            name, Severity.PROBLEM, f"{path} takes no files: {error.strerror}", "set TMPDIR to one that does"
+            name, Severity.PROBLEM, f"{path} is not writable: {error.strerror}", "set TMPDIR to a writable directory"
         )
     if free < LITTLE_DISK:
-        return Verdict(name, Severity.WARNING, f"{path} has {bytes_in_words(free)} left", "free some, or set TMPDIR")
+        return Verdict(name, Severity.WARNING, f"{path} has {bytes_in_words(free)} left", "free space, or set TMPDIR")
     return Verdict(name, GOOD, f"{path} is writable, {bytes_in_words(free)} free")
 
 
 def judge_descriptors(soft: int, hard: int) -> Verdict:
-    """The limit of open files, which a pool raises by itself up to the hard one."""
+    """The limit of open files; a pool raises it by itself up to the hard limit."""
     if hard == resource.RLIM_INFINITY:
         return Verdict("open files", GOOD, "unlimited")
     room = max(0, hard - 128) // FDS_PER_WORKER
     found = f"limit {soft}, can be raised to {hard}: room for about {room} workers"
     if room < MANY_WORKERS:
-        return Verdict("open files", Severity.WARNING, found, "raise it with `ulimit -n` as root for more workers")
+        return Verdict("open files", Severity.WARNING, found, "for more workers, raise the hard limit as root")
     return Verdict("open files", GOOD, found)
 
 
 def judge_cores(present: int, allowed: int, usable: int) -> Verdict:
-    """Cores of the machine, of this process (affinity), and after the container's quota."""
+    """Cores of the machine, of this process (affinity), and within the container's quota."""
     if usable == present:
         return Verdict("cores", GOOD, f"{usable}")
     reason = f"affinity allows {allowed}" if allowed < present else "the container's quota"
     if allowed < present and usable < allowed:
         reason += f", the container's quota {usable}"
     found = f"{usable} of {present} may be used ({reason})"
-    return Verdict("cores", Severity.WARNING, found, "unless on purpose, lift it (taskset, cpuset, cpu.max)")
+    return Verdict("cores", Severity.WARNING, found, "unless intended, lift the limit (taskset, cpuset, cpu.max)")
 
 
 def judge_memory(physical: int, limit: int, free: int) -> Verdict:
-    """Memory of the machine, of the container, and what is left."""
+    """Memory of the machine, of the container, and free memory."""
     found = f"{bytes_in_words(free)} free of {bytes_in_words(physical)}"
     if limit < physical:
         found += f"; this container may use {bytes_in_words(limit)}"
@@ -131,32 +131,30 @@ def judge_memory(physical: int, limit: int, free: int) -> Verdict:
 
 
 def judge_native(active: bool, reason: str) -> Verdict:
-    """Whether doorbell and inner loop are the native ones."""
+    """Whether the native code is in use."""
     if active:
         return Verdict("native path", GOOD, f"active: {reason}")
     return Verdict("native path", Severity.WARNING, f"not active: {reason}", "pure Python is correct, but slower")
 
 
 def judge_stacks(native: bool, gdb: bool, ptrace_scope: str) -> Verdict:
-    """What a hang will show: a worker writes its own stacks; a debugger is for looking at one by hand."""
-    debugger = "no gdb here"
+    """What a hang will show: a worker dumps its own stacks; a debugger is for manual inspection."""
+    debugger = "gdb is not installed"
     if gdb:
         allowed = ptrace_scope in ("", "0") or os.geteuid() == 0
         debugger = "gdb may attach" if allowed else f"gdb may not attach (ptrace_scope={ptrace_scope})"
     if native:
-        return Verdict("stacks", GOOD, f"a hung worker leaves its Python and native stack; {debugger}")
-    found = f"a hung worker leaves its Python stack only; {debugger}"
-    return Verdict("stacks", Severity.WARNING, found, "the native path would leave the native stack too")
+        return Verdict("stacks", GOOD, f"a hung worker dumps its Python and native stack; {debugger}")
+    found = f"a hung worker dumps its Python stack only; {debugger}"
+    return Verdict("stacks", Severity.WARNING, found, "the native path would dump the native stack too")
 
 
 def judge_autogroup(enabled: str) -> Verdict:
-    """Whether the kernel schedules each session as one; between sessions a yield yields to nobody."""
+    """Whether the kernel schedules each session as one group; a yield then has no effect across sessions."""
     if enabled == "1":
-        found = "on: workers stay in your session, so they share its group; programs of other sessions compete as one"
+        found = "autogroup is on: workers share the group of your session; other sessions compete as one group each"
         return Verdict("scheduler", GOOD, found)
-    return Verdict(
-        "scheduler", GOOD, "no grouping by session" if enabled == "0" else "grouping by session unknown here"
-    )
+    return Verdict("scheduler", GOOD, "autogroup is off" if enabled == "0" else "autogroup: unknown")
 
 
 def _affinity() -> int:

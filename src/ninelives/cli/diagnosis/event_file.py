@@ -1,7 +1,7 @@
 """Reads ``events.jsonl`` of a run directory back into events, whatever state the file is in.
 
-A killed run leaves half a last line, a newer version writes events and fields we do not know, a wrong path holds
-something else: the first two are counted and passed over, the last is refused in words.
+A killed run leaves an incomplete last line, and a newer version writes unknown events and fields: both are counted and
+skipped. A file that contains something else is an error.
 """
 
 from __future__ import annotations
@@ -25,58 +25,58 @@ _HINTS = {kind: typing.get_type_hints(kind, vars(events)) for kind in _KINDS.val
 
 
 @dataclass(frozen=True)
-class Record:
-    """What could be read, and what could not."""
+class EventFile:
+    """The events that could be read, and how many lines could not."""
 
     events: tuple[Event, ...]
     unreadable: int
     cut_short: bool
 
 
-def read_record(run_dir: Path) -> Record:
+def read_events(run_dir: Path) -> EventFile:
     """Read the events of a run.
 
     Raises:
-        ConfigError: there is no run here, or the file is something else.
+        ConfigError: there is no run here, or the file contains something else.
     """
     if not run_dir.exists():
-        raise ConfigError(f"RUN_DIR={str(run_dir)!r}: there is no such directory; `ninelives runs` lists runs")
+        raise ConfigError(f"RUN_DIR={str(run_dir)!r}: no such directory; `ninelives runs` lists runs")
     path = _events_file(run_dir)
     if not path.is_file():
         raise ConfigError(
-            f"RUN_DIR={str(run_dir)!r} holds no {EVENTS_FILE}; give the run directory of `ninelives train`, or the "
-            f"one that a pool was told to write to: ninelives.Pool(..., run_dir={str(run_dir)!r})"
+            f"RUN_DIR={str(run_dir)!r} contains no {EVENTS_FILE}; pass the run directory of `ninelives train`, or the "
+            f"run_dir of a pool: ninelives.Pool(..., run_dir={str(run_dir)!r})"
         )
     try:
         with path.open("rb") as lines:
-            return _record(path, [line for line in lines if line.strip()])
+            return _parse(path, [line for line in lines if line.strip()])
     except OSError as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error.strerror}") from error
 
 
 def _events_file(run_dir: Path) -> Path:
-    """A run of the trainer has its pool's record in a directory of its own."""
+    """The trainer keeps its pool's events in a subdirectory."""
     if not run_dir.is_dir():
         return run_dir
     own = run_dir / EVENTS_FILE
     return own if own.exists() else run_dir / TRAINERS_POOL / EVENTS_FILE
 
 
-def _record(path: Path, lines: list[bytes]) -> Record:
+def _parse(path: Path, lines: list[bytes]) -> EventFile:
     if not lines:
-        raise ConfigError(f"{str(path)!r} is empty: the run ended, or was looked at, before its first worker started")
+        raise ConfigError(f"{str(path)!r} is empty: no worker had been started yet")
     read = [event_of(line) for line in lines]
     known = tuple(event for event in read if event is not None)
     if not known:
         raise ConfigError(
-            f"{str(path)!r} is not a run's record: none of its {len(lines)} lines is an event of ninelives"
+            f"{str(path)!r} is not an event file: none of its {len(lines)} lines is an event of ninelives"
         )
     cut_short = read[-1] is None and not lines[-1].endswith(b"\n")
-    return Record(known, len(read) - len(known) - cut_short, cut_short)
+    return EventFile(known, len(read) - len(known) - cut_short, cut_short)
 
 
 def event_of(line: bytes) -> Event | None:
-    """One line as an event; None if it is not one, or not one of this version's."""
+    """One line as an event; None if it is not an event that this version knows."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
@@ -89,7 +89,7 @@ def event_of(line: bytes) -> Event | None:
     known = {key: value for key, value in fields.items() if key in hints}
     if not all(_fits(value, hints[key]) for key, value in known.items()):
         return None
-    values: dict[str, Any] = {key: None for key, hint in hints.items() if hint is Any}  # what is None is not written
+    values: dict[str, Any] = {key: None for key, hint in hints.items() if hint is Any}  # None is not written
     values |= {key: tuple(value) if _is_tuple(hints[key]) else value for key, value in known.items()}
     try:
         return kind(**values)
@@ -102,7 +102,7 @@ def _is_tuple(hint: Any) -> bool:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether JSON gave what the event's annotation promises."""
+    """Whether a JSON value has the type of the event's annotation."""
     if isinstance(hint, types.UnionType):
         return any(_fits(value, option) for option in typing.get_args(hint))
     if hint is Any:
