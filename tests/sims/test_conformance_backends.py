@@ -18,7 +18,7 @@ from tiny_roms import ROMS
 from missing import skip_missing
 from ninelives.errors import ClosedError, EmulatorError
 from ninelives.sims.emulators.backends import open_emulator
-from ninelives.sims.emulators.emulator import BUTTONS, pad_of
+from ninelives.sims.emulators.machine import BUTTONS, pad_of
 from ninelives.testing.natural import BOOT, ERRAND, LANTERN
 
 PACKAGES = {"bindings-gba": ("bindings:mgba", "gba"), "bindings-gb": ("bindings:mgba", "gb"), "cynes": ("cynes", "nes")}

@@ -108,7 +108,7 @@ def test_a_snapshot_stays_as_it_was_taken_while_the_game_goes_on(env):
 
 @pytest.mark.parametrize("key", emerald.OWN)
 def test_what_the_game_decides_itself_is_refused_by_name(rom, key):
-    with pytest.raises(ConfigError, match=f"{key}=.*ninelives/Emerald-v0 has its own"):
+    with pytest.raises(ConfigError, match=f"{key}=.*ninelives/Emerald-v0 sets this itself"):
         emerald.make(rom, any_revision=True, **{key: ()})
 
 

@@ -9,7 +9,7 @@ import pytest
 from ninelives import ConfigError
 from ninelives.errors import CheckpointError
 from ninelives.sims.emulators.backends import open_emulator
-from ninelives.sims.emulators.emulator import pad_of
+from ninelives.sims.emulators.machine import pad_of
 from ninelives.sims.games import errand
 from ninelives.sims.games.guide import Guide
 from ninelives.sims.games.registry import rom_of

@@ -13,7 +13,7 @@ from installed import core_named
 from tiny_roms import GBA_HELD, gba_rom
 
 from ninelives.sims.emulators.backends import open_emulator
-from ninelives.sims.emulators.emulator import pad_of
+from ninelives.sims.emulators.machine import pad_of
 from ninelives.sims.libretro import library
 from ninelives.sims.libretro.game import info_of
 

@@ -16,7 +16,7 @@ from tiny_roms import ROMS, gb_rom, gba_rom, nes_rom
 from ninelives.errors import EmulatorError
 from ninelives.sims.emulators import ines
 from ninelives.sims.emulators.backends import best_core, open_emulator
-from ninelives.sims.emulators.emulator import BUTTONS, pad_of
+from ninelives.sims.emulators.machine import BUTTONS, pad_of
 from ninelives.sims.emulators.systems import has_clock, system_of
 from ninelives.spec.context import SlotContext, enter_slot
 

@@ -9,7 +9,7 @@ import pytest
 
 from ninelives.errors import CheckpointError, ConfigError, UsageError
 from ninelives.sims.emulators import movies
-from ninelives.sims.emulators.emulator import Identity, pad_of
+from ninelives.sims.emulators.machine import Identity, pad_of
 from ninelives.sims.emulators.movies import Hasher, Movie, Recorder, replayed
 
 IDENTITY = Identity("libretro", "mGBA", "0.10.1", "gba", "ab" * 32)

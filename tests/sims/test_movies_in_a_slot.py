@@ -8,7 +8,7 @@ import pytest
 
 from ninelives.console.game_session import GameSlot, find_game
 from ninelives.errors import CheckpointError
-from ninelives.sims.emulators.emulator import pad_of
+from ninelives.sims.emulators.machine import pad_of
 from ninelives.sims.emulators.movies import Recorder
 
 PADS = [0] * 20 + [pad_of("start")] * 2 + [0] * 5 + [pad_of("right")] * 10 + [pad_of("right", "a")] * 8

@@ -129,5 +129,5 @@ def wrong_plans():
 def test_native_code_reads_nothing_outside_of_a_picture(wrong):
     native = native_module("ninelives.sims.emulators._resize")
     assert native is not None
-    with pytest.raises(ValueError, match="do not fit together"):
+    with pytest.raises(ValueError, match="do not match the plan"):
         native.resize_area(*wrong_plans()[wrong])

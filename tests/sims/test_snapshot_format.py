@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from ninelives.errors import CheckpointError, ConfigError
-from ninelives.sims.emulators.emulator import Identity, MachineState
+from ninelives.sims.emulators.machine import Identity, MachineState
 from ninelives.sims.emulators.snapshot import FORMAT, MAGIC, Snapshot
-from ninelives.sims.emulators.sparse import stretch
+from ninelives.sims.emulators.sparse import expand
 from ninelives.sims.emulators.state_files import read_snapshot, write_snapshot
 
 IDENTITY = Identity("libretro", "mGBA", "0.10.1", "gba", "ab" * 32)
@@ -204,7 +204,7 @@ def test_a_body_that_does_not_expand_is_refused(body, flags, told):
 
 def test_a_body_can_be_read_with_and_without_its_empty_blocks():
     data = SNAPSHOT.to_bytes()
-    body = stretch(data[-PREFIX.unpack_from(data)[-1] :], len(data))
+    body = expand(data[-PREFIX.unpack_from(data)[-1] :], len(data))
     assert Snapshot.from_bytes(forged()).machine == Snapshot.from_bytes(forged(body=body)).machine == MACHINE
 
 

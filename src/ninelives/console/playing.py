@@ -20,7 +20,7 @@ from ninelives.clock import Clock
 from ninelives.console.game_session import GameSlot
 from ninelives.console.keys import HELP
 from ninelives.errors import ConfigError
-from ninelives.sims.emulators.emulator import pad_of
+from ninelives.sims.emulators.machine import pad_of
 from ninelives.sims.emulators.movies import Recorder
 from ninelives.sims.emulators.state_files import write_file
 

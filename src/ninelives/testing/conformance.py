@@ -20,7 +20,7 @@ import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 from ninelives.errors import NinelivesError, WorkerError
 from ninelives.spec.env import EnvSpec
 from ninelives.spec.options import START_METHODS
-from ninelives.testing.examination import Examined, Trace, first_difference
+from ninelives.testing.examination import ExaminedEnv, RolloutTrace, first_difference
 
 if TYPE_CHECKING:
     from ninelives.pool.pool import Pool
@@ -112,11 +112,11 @@ class _Check:
             on_fault=self._recommend(),
         )
 
-    def _trace_with(self, method: str) -> Trace | None:
+    def _trace_with(self, method: str) -> RolloutTrace | None:
         """Two rollouts of one instance, then close; None if the start method does not bear it."""
         try:
             with self._pool(method) as pool:
-                trace: Trace = self._call(pool, "trace", self._seed, self._steps)
+                trace: RolloutTrace = self._call(pool, "trace", self._seed, self._steps)
                 self._compare(trace, self._call(pool, "trace", self._seed, self._steps), "after reset(seed=...) again")
                 self._note(trace.findings)
                 self._note(self._call(pool, "close_and_look"))
@@ -126,10 +126,10 @@ class _Check:
         self._errors[method] = None
         return trace
 
-    def _beside_another(self, method: str) -> Trace | None:
+    def _beside_another(self, method: str) -> RolloutTrace | None:
         try:
             with self._pool(method) as pool:
-                trace: Trace = self._call(pool, "trace_beside_another", self._seed, self._steps)
+                trace: RolloutTrace = self._call(pool, "trace_beside_another", self._seed, self._steps)
                 return trace
         except WorkerError as error:
             self._note([f"two copies in one process fail, so give every slot its own worker: {error.fault.summary}"])
@@ -148,7 +148,7 @@ class _Check:
     def _call(pool: Pool, name: str, *args: Any) -> Any:
         return pool.call(name, *args)[0]
 
-    def _compare(self, one: Trace, other: Trace, where: str) -> None:
+    def _compare(self, one: RolloutTrace, other: RolloutTrace, where: str) -> None:
         difference = first_difference(one, other)
         if difference is not None:
             self._differences.append(f"{difference}, {where}")
@@ -176,5 +176,5 @@ class _Examinee:
 
     spec: EnvSpec
 
-    def __call__(self) -> Examined:
-        return Examined(self.spec)
+    def __call__(self) -> ExaminedEnv:
+        return ExaminedEnv(self.spec)

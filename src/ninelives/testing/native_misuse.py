@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ninelives.sims.emulators import nes
-from ninelives.sims.emulators.emulator import MachineState
+from ninelives.sims.emulators import nes_py_env
+from ninelives.sims.emulators.machine import MachineState
 from ninelives.sims.emulators.mgba import library
 
 PIPE_BYTES = 4096
@@ -122,13 +122,13 @@ def unread_log(machine: Any) -> None:
 # ---- a constructor that never ends ---------------------------------------------------------------------------------
 
 
-def game_with_start_screen(rom: Path, *, is_endless: bool) -> nes.NesPyEnv:
+def game_with_start_screen(rom: Path, *, is_endless: bool) -> nes_py_env.NesPyEnv:
     """A game of ``nes_py`` that skips its start screen while it is built, as ``gym-super-mario-bros`` does.
 
     Where ``is_endless``, RAM is a copy: what a hasty repair for NumPy 2 makes of it. It never changes, so the loop that
     waits for a change never ends. Nothing crashes and nothing is printed.
     """
-    nes.repair()
+    nes_py_env.repair()
     base: Any = importlib.import_module("nes_py.nes_env").NESEnv
 
     class StartScreen(base):  # type: ignore[misc]
@@ -148,7 +148,7 @@ def game_with_start_screen(rom: Path, *, is_endless: bool) -> nes.NesPyEnv:
                 self._frame_advance(NES_START)
                 self._frame_advance(0)
 
-    return nes.NesPyEnv(StartScreen, actions=LANTERN_ACTIONS, frame_skip=4)
+    return nes_py_env.NesPyEnv(StartScreen, actions=LANTERN_ACTIONS, frame_skip=4)
 
 
 def _core(machine: Any) -> Any:

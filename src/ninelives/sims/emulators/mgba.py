@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives.errors import ClosedError, EmulatorError
-from ninelives.sims.emulators.emulator import BUTTONS, Identity, MachineState, Picture
+from ninelives.sims.emulators.machine import BUTTONS, Identity, MachineState, Picture
 from ninelives.sims.emulators.mgba_memory import MgbaMemory
 from ninelives.sims.emulators.systems import buttons_of, system_by_header
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ninelives.errors import CheckpointError, ConfigError, UsageError
-from ninelives.sims.emulators.emulator import BUTTONS, Emulator, Identity
+from ninelives.sims.emulators.machine import BUTTONS, Identity, Machine
 from ninelives.sims.emulators.state_files import write_file
 
 MAGIC = b"RKMOVIE\n"
@@ -141,7 +141,7 @@ class Movie:
 class Hasher:
     """The hash of a machine's picture and work memory, through views that are asked for once."""
 
-    def __init__(self, emulator: Emulator) -> None:
+    def __init__(self, emulator: Machine) -> None:
         memory = emulator.memory
         regions = [region for region in memory.regions() if region[2] <= _MOST_HASHED_BYTES]
         self._views = [memory.view(first, size) for name, first, size in regions if name not in _NOT_HASHED]
@@ -199,7 +199,7 @@ def check_place(path: Path, option: str) -> None:
         raise ConfigError(f"{option} {path}: is a directory; give the name of a file in it")
 
 
-def replayed(movie: Movie, emulator: Emulator) -> Iterator[bool]:
+def replayed(movie: Movie, emulator: Machine) -> Iterator[bool]:
     """Step a machine that was brought to the movie's start; for each step, whether it is as recorded.
 
     Raises:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives.errors import ConfigError, EmulatorError
-from ninelives.sims.emulators.emulator import Memory
+from ninelives.sims.emulators.machine import Memory
 from ninelives.sims.emulators.memory_map import TRANSFORMS, Field, MemoryMap
 
 Get = Callable[[], Any]

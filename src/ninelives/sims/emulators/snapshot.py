@@ -24,9 +24,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ninelives.errors import CheckpointError
-from ninelives.sims.emulators.emulator import BUTTONS, Identity, MachineState
+from ninelives.sims.emulators.machine import BUTTONS, Identity, MachineState
 from ninelives.sims.emulators.packing import pack, split, unpack
-from ninelives.sims.emulators.sparse import squeeze, stretch
+from ninelives.sims.emulators.sparse import expand, squeeze
 
 MAGIC = b"\x89ROOKST\n"
 FORMAT = 1
@@ -171,7 +171,7 @@ def _body(body: memoryview, flags: int) -> bytes:
     if not flags & _HOLES:
         return bytes(body)
     try:
-        return stretch(body, _MOST_BODY)
+        return expand(body, _MOST_BODY)
     except ValueError as error:
         raise CheckpointError(f"the snapshot cannot be expanded: {error}; {_AGAIN}") from error
 

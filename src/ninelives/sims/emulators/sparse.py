@@ -28,11 +28,11 @@ _WORD = np.dtype("<u8")
 def squeeze(*parts: bytes) -> bytes:
     """All parts, one after the other, without their empty blocks."""
     native = native_module("ninelives.sims.emulators._sparse") if len(parts) <= MOST_PARTS else None
-    squeezed: bytes = squeeze_plainly(*parts) if native is None else native.squeeze(*parts)
+    squeezed: bytes = squeeze_in_python(*parts) if native is None else native.squeeze(*parts)
     return squeezed
 
 
-def squeeze_plainly(*parts: bytes) -> bytes:
+def squeeze_in_python(*parts: bytes) -> bytes:
     """The twin that needs no compiler."""
     size = sum(map(len, parts))
     words = np.frombuffer(b"".join((*parts, bytes(-size % BLOCK))), _WORD).reshape(-1, BLOCK // _WORD.itemsize)
@@ -40,7 +40,7 @@ def squeeze_plainly(*parts: bytes) -> bytes:
     return b"".join((_SIZE.pack(size), np.packbits(full).data, words[full].data))
 
 
-def stretch(data: bytes | memoryview, most: int) -> bytes:
+def expand(data: bytes | memoryview, most: int) -> bytes:
     """What was squeezed, ``most`` bytes of it at most.
 
     Raises:

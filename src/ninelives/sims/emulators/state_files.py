@@ -8,7 +8,7 @@ import secrets
 from pathlib import Path
 
 from ninelives.errors import CheckpointError, ConfigError
-from ninelives.sims.emulators.emulator import Identity
+from ninelives.sims.emulators.machine import Identity
 from ninelives.sims.emulators.snapshot import Snapshot
 
 SUFFIX = ".rook"

@@ -15,15 +15,15 @@ import numpy as np
 
 from ninelives.errors import EmulatorError
 from ninelives.sims.emulators.backends import open_emulator
-from ninelives.sims.emulators.emulator import MachineState
+from ninelives.sims.emulators.machine import MachineState
 from ninelives.sims.emulators.movies import Movie, replayed
-from ninelives.sims.emulators.places import here
 from ninelives.sims.emulators.raw_states import check_kind
 from ninelives.sims.emulators.snapshot import Snapshot, check_identity
 from ninelives.sims.emulators.starts import FIRST_FRAME, Boot, booted, verify
+from ninelives.sims.emulators.user_paths import user_path
 
 
-class Studio(gymnasium.Env[Any, Any]):
+class StateMaker(gymnasium.Env[Any, Any]):
     """One machine with one game; nobody plays it."""
 
     observation_space = gymnasium.spaces.Box(0, 1, (1,), np.uint8)
@@ -32,7 +32,7 @@ class Studio(gymnasium.Env[Any, Any]):
     def __init__(
         self, rom: str | Path, *, core: str | None = None, system: str | None = None, frame_skip: int = 1
     ) -> None:
-        self._machine = open_emulator(here(rom), core=core, system=system, frame_skip=frame_skip)
+        self._machine = open_emulator(user_path(rom), core=core, system=system, frame_skip=frame_skip)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Nothing to begin."""

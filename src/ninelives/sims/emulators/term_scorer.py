@@ -19,7 +19,7 @@ from ninelives.sims.emulators.rewards import AnyTerm, Term, name_of, remembers
 _FIXED = frozenset((bytes, str, bool, int, float, type(None)))
 
 
-class Tally:
+class TermScorer:
     """Some terms, in order."""
 
     def __init__(self, key: str, terms: Sequence[AnyTerm]) -> None:

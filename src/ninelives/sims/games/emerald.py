@@ -157,8 +157,8 @@ class NewEvents(Term):
         """The new ones."""
         if self._seen is not None and after["happened"] is before["happened"]:
             return 0
-        seen = _without_deeds(before["happened"]) if self._seen is None else self._seen
-        now = _without_deeds(after["happened"])
+        seen = _without_trainers(before["happened"]) if self._seen is None else self._seen
+        now = _without_trainers(after["happened"])
         self._seen = seen | now
         return int(np.bitwise_count(now & ~seen).sum())
 
@@ -191,7 +191,7 @@ class Healing(Term):
         return max(now - was, 0) / max(int(after["party_max_hp"].sum()), 1)
 
 
-def _without_deeds(flags: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def _without_trainers(flags: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Events without beaten trainers, which are rewarded by themselves."""
     kept = flags.copy()
     kept[0x500 // 8 : 0x860 // 8] = 0

@@ -75,10 +75,10 @@ FIELDS = {
 
 
 _PLACE = ("x", "y", "map_group", "map_number")
-_DEEDS = ("money", "badges", "badge_count", "champion", "events", "trainers", "happened")
+_EVENT_FLAGS = ("money", "badges", "badge_count", "champion", "events", "trainers", "happened")
 
 PARTS = {
-    "save_good": (*_PLACE, *_DEEDS),
+    "save_good": (*_PLACE, *_EVENT_FLAGS),
     "party_good": (*(f"party_{field.name}" for field in dataclasses.fields(Party)), "level_sum"),
     "map_good": ("map_width", "map_height", "walls"),
 }
@@ -102,7 +102,7 @@ def _saved(value: Callable[[Ram], int]) -> Callable[[Ram], int]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Deeds:
+class EventFlags:
     """What the event flags tell; ``happened`` are those that do not pass by themselves."""
 
     happened: npt.NDArray[np.uint8]
@@ -114,7 +114,7 @@ class Deeds:
 
 
 @lru_cache(maxsize=64)
-def read_deeds(flags: bytes) -> Deeds:
+def read_event_flags(flags: bytes) -> EventFlags:
     """What happened so far. Most steps leave it as it is: the same bytes give the same array, which none may write."""
     bits = np.unpackbits(np.frombuffer(flags, np.uint8), bitorder="little")
     for span in (TEMPORARY_FLAGS, DAILY_FLAGS):
@@ -122,7 +122,7 @@ def read_deeds(flags: bytes) -> Deeds:
     badges, trainers = bits[BADGES.start : BADGES.stop], int(bits[TRAINER_FLAGS.start : TRAINER_FLAGS.stop].sum())
     happened = np.packbits(bits, bitorder="little")
     happened.flags.writeable = False
-    return Deeds(
+    return EventFlags(
         happened=happened,
         badges=int(np.packbits(badges, bitorder="little")[0]),
         badge_count=int(badges.sum()),
@@ -132,8 +132,8 @@ def read_deeds(flags: bytes) -> Deeds:
     )
 
 
-def _of_deeds(name: str) -> Callable[[Ram], Any]:
-    return lambda ram: getattr(ram["deeds"], name)
+def _of_event_flags(name: str) -> Callable[[Ram], Any]:
+    return lambda ram: getattr(ram["event_flags"], name)
 
 
 def _of_party(name: str) -> Callable[[Ram], Any]:
@@ -145,7 +145,7 @@ def _of_map(value: Callable[[Any], Any], otherwise: Any) -> Callable[[Ram], Any]
 
 
 _NO_PARTY = read_party(0, bytes(MEMBERS * MEMBER_BYTES))
-_NO_DEEDS = read_deeds(bytes(FLAG_BYTES))
+_NO_EVENT_FLAGS = read_event_flags(bytes(FLAG_BYTES))
 _NO_WALLS = np.zeros(VIEW, np.uint8)
 
 DERIVED: Mapping[str, Callable[[Ram], Any]] = {
@@ -155,8 +155,8 @@ DERIVED: Mapping[str, Callable[[Ram], Any]] = {
     "map_group": _saved(lambda ram: ram["location"][0]),
     "map_number": _saved(lambda ram: ram["location"][1]),
     "money": _saved(lambda ram: ram["hidden_money"] ^ ram["encryption_key"]),
-    "deeds": lambda ram: read_deeds(ram["flags"].tobytes()) if ram["save_good"] else _NO_DEEDS,
-    **{field.name: _of_deeds(field.name) for field in dataclasses.fields(Deeds)},
+    "event_flags": lambda ram: read_event_flags(ram["flags"].tobytes()) if ram["save_good"] else _NO_EVENT_FLAGS,
+    **{field.name: _of_event_flags(field.name) for field in dataclasses.fields(EventFlags)},
     "party": lambda ram: read_party(ram["party_size"], ram["party_bytes"].tobytes()),
     "party_good": lambda ram: int(ram["party"] is not None),
     **{f"party_{field.name}": _of_party(field.name) for field in dataclasses.fields(Party)},

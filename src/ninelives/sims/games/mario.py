@@ -13,8 +13,8 @@ from typing import Any
 from ninelives.errors import ConfigError, EmulatorError
 from ninelives.sims.emulators.actions import NOOP, pad_named
 from ninelives.sims.emulators.backends import open_emulator
-from ninelives.sims.emulators.emulator import Emulator
 from ninelives.sims.emulators.env import EmulatorEnv, check_own
+from ninelives.sims.emulators.machine import Machine
 from ninelives.sims.emulators.memory_map import Field, MemoryMap, Ram
 from ninelives.sims.emulators.ram import RamReader
 from ninelives.sims.emulators.rewards import Term, equals, flag, weighted
@@ -184,16 +184,16 @@ def rewards(weights: Mapping[str, float] | None, frame_skip: int) -> list[Term]:
         ConfigError: a weight for something that is no term.
     """
     terms: Mapping[str, Term] = {
-        "dx": Way(FASTEST * frame_skip),
+        "dx": NewDistance(FASTEST * frame_skip),
         "stagnation": Standstill(PATIENCE),
         "flag": flag("flag"),
         "death": flag("dying"),
-        "time": Clock(),
+        "time": TimeLost(),
     }
     return weighted(terms, WEIGHTS, weights)
 
 
-class Way(Term):
+class NewDistance(Term):
     """Pixels to the right, each once: only what is beyond the best on this ground so far, whatever life it was in.
 
     So neither a death nor a castle that leads back to where one was pays for the same way again. A jump further than
@@ -266,7 +266,7 @@ class Standstill(Term):
         self._best, self._waited = saved
 
 
-class Clock(Term):
+class TimeLost(Term):
     """Seconds that were lost while Mario could be moved, as a negative number.
 
     A clock that is set again is worth nothing, and so is what the game counts down behind the flag, as a bonus.
@@ -293,7 +293,7 @@ def start_script(rom: Path, core: str | None) -> list[tuple[str, int]]:
         machine.close()
 
 
-def _past_start(machine: Emulator) -> Iterator[tuple[str, int]]:
+def _past_start(machine: Machine) -> Iterator[tuple[str, int]]:
     reader = RamReader(MEMORY, machine.memory)
     frames = 0
     for name, count in _presses(reader):

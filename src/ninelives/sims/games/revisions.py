@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ninelives.errors import ConfigError, NinelivesWarning
-from ninelives.sims.emulators.places import here
 from ninelives.sims.emulators.systems import system_by_header
+from ninelives.sims.emulators.user_paths import user_path
 
 INES_HEADER_BYTES = 16
 _GBA_CODE, _GBA_REVISION = slice(0xAC, 0xB0), 0xBC
@@ -55,7 +55,7 @@ def checked_rom(rom: str | Path | None, edition: Edition, *, any_revision: bool)
             f"{edition.id} needs your own ROM of {edition.title} ({edition.expected}); none is shipped: "
             "give rom='PATH', or --rom PATH on the command line"
         )
-    path = here(rom)
+    path = user_path(rom)
     words = _another_revision(_read(path, edition), edition)
     if words and not any_revision:
         raise ConfigError(f"{words}; its memory may lie elsewhere. If you know better: any_revision=True")

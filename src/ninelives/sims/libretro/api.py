@@ -33,7 +33,7 @@ MEMDESC_CONST = 1
 MAX_OPTION_VALUES = 128
 
 
-class Ask(IntEnum):
+class Command(IntEnum):
     """What a core may ask of its environment callback, without the bits that mark a request as experimental."""
 
     GET_CAN_DUPE = 3
@@ -55,7 +55,7 @@ class Ask(IntEnum):
     SET_CORE_OPTIONS_V2_INTL = 68
 
 
-ASK_BITS = 0xFFFF
+COMMAND_BITS = 0xFFFF
 """The bits of a request's number that say what is asked; those above mark experimental and private ones."""
 
 
@@ -167,7 +167,7 @@ class MemoryDescriptor(Structure):
     )
 
 
-class MemoryMap(Structure):
+class RetroMemoryMap(Structure):
     """``retro_memory_map``."""
 
     _fields_ = (("descriptors", POINTER(MemoryDescriptor)), ("num_descriptors", c_uint))

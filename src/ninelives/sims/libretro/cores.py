@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from ninelives.errors import EmulatorError, NinelivesWarning
-from ninelives.sims.emulators.places import here
+from ninelives.sims.emulators.user_paths import user_path
 
 VARIABLE = "NINELIVES_CORES"
 SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
@@ -56,10 +56,10 @@ def find_core(wanted: str | Path, environ: Mapping[str, str] = os.environ) -> Fo
     """
     name = os.fspath(wanted)
     if name.endswith(SUFFIX) or os.sep in name:
-        path = here(name)
+        path = user_path(name)
         if not os.path.isfile(path):
             raise EmulatorError(
-                f"core={name!r}: there is no such readable file. `ninelives cores` lists what is installed"
+                f"core={name!r}: there is no such file, or it cannot be read. `ninelives cores` lists those installed"
             )
         return FoundCore(name_of(path), path, "argument")
     found = found_cores(environ)
@@ -85,7 +85,7 @@ def missing_core(wanted: tuple[str, ...], found: list[str]) -> str:
 
 def _search(environ: Mapping[str, str]) -> Iterator[FoundCore]:
     for place in filter(None, environ.get(VARIABLE, "").split(os.pathsep)):
-        path = here(place)
+        path = user_path(place)
         if not os.path.exists(path):
             words = f"{VARIABLE} names {path}: nothing is there, or it is out of reach; other cores may be used instead"
             warnings.warn(words, NinelivesWarning, stacklevel=4)

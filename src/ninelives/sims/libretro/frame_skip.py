@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Leg:
+class FrameRun:
     """A part of a run: set the option, then run some frames.
 
     Attributes:
@@ -26,18 +26,18 @@ class Leg:
     frames: int
 
 
-def legs(counter: int, frames: int, frame_skip: int) -> tuple[Leg, ...]:
+def frame_runs(counter: int, frames: int, frame_skip: int) -> tuple[FrameRun, ...]:
     """How to run ``frames`` frames so that the last is drawn and the counter ends at ``frame_skip - 1``.
 
     ``counter`` is less than ``frames``: a run that ends before the counter does cannot draw its last frame.
     """
     to_first_drawn, home = counter + 1, frame_skip - 1
     if to_first_drawn == frames:
-        return (Leg(home, frames),)
+        return (FrameRun(home, frames),)
     between = frames - to_first_drawn - 1
-    return (Leg(between, to_first_drawn), Leg(home, frames - to_first_drawn))
+    return (FrameRun(between, to_first_drawn), FrameRun(home, frames - to_first_drawn))
 
 
-def wasted(counter: int, frames: int) -> int:
+def discarded_frames(counter: int, frames: int) -> int:
     """Frames to be run and thrown away first, so that the counter ends with the run; 0 if it does not end later."""
     return max(0, counter + 1 - frames)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ninelives.sims.emulators.emulator import PixelLayout
+from ninelives.sims.emulators.machine import PixelLayout
 from ninelives.sims.libretro import api, options
-from ninelives.sims.libretro.api import Ask
+from ninelives.sims.libretro.api import Command
 from ninelives.sims.libretro.frames import frames_of
 
 LAYOUTS: dict[int, PixelLayout] = {0: "rgb555", 1: "bgrx8888", 2: "rgb565"}
@@ -51,26 +51,26 @@ class Frontend:
         self.descriptors: tuple[Descriptor, ...] = ()
         self._directory = os.fsencode(directory)
         self._answers: dict[int, Callable[[int], bool]] = {
-            Ask.GET_CAN_DUPE: self._can_dupe,
-            Ask.GET_SYSTEM_DIRECTORY: self._directories,
-            Ask.GET_SAVE_DIRECTORY: self._directories,
-            Ask.SET_PIXEL_FORMAT: self._pixel_format,
-            Ask.GET_VARIABLE: self._variable,
-            Ask.GET_LOG_INTERFACE: self._log_interface,
-            Ask.SET_MEMORY_MAPS: self._memory_maps,
-            Ask.GET_CORE_OPTIONS_VERSION: self._options_version,
+            Command.GET_CAN_DUPE: self._can_dupe,
+            Command.GET_SYSTEM_DIRECTORY: self._directories,
+            Command.GET_SAVE_DIRECTORY: self._directories,
+            Command.SET_PIXEL_FORMAT: self._pixel_format,
+            Command.GET_VARIABLE: self._variable,
+            Command.GET_LOG_INTERFACE: self._log_interface,
+            Command.SET_MEMORY_MAPS: self._memory_maps,
+            Command.GET_CORE_OPTIONS_VERSION: self._options_version,
         }
         self.frames = frames_of(self._answer, directory)
 
     def set(self, key: bytes, value: bytes) -> None:
         """Change an option; the core looks at it before its next frame."""
         self.variables[key] = value
-        self.frames.tell_change()
+        self.frames.note_option_change()
 
     # ---- questions ------------------------------------------------------------------------------------------------
 
     def _answer(self, ask: int, address: int | None) -> bool:
-        ask &= api.ASK_BITS
+        ask &= api.COMMAND_BITS
         answer = self._answers.get(ask)
         if answer is not None:
             return answer(address or 0)
@@ -117,7 +117,7 @@ class Frontend:
         return True
 
     def _memory_maps(self, address: int) -> bool:
-        memory: Any = cast(address, POINTER(api.MemoryMap)).contents
+        memory: Any = cast(address, POINTER(api.RetroMemoryMap)).contents
         found = (memory.descriptors[index] for index in range(memory.num_descriptors))
         self.descriptors = tuple(
             Descriptor(

@@ -42,7 +42,7 @@ class Timing:
 
 
 def info_of(core: ctypes.CDLL) -> CoreInfo:
-    """Ask a loaded core who it is; needs no game."""
+    """Command a loaded core who it is; needs no game."""
     info = api.SystemInfo()
     core.retro_get_system_info(ctypes.byref(info))
     extensions = tuple((info.valid_extensions or b"").decode().lower().split("|"))
@@ -50,7 +50,7 @@ def info_of(core: ctypes.CDLL) -> CoreInfo:
     return CoreInfo(name, version, extensions, info.need_fullpath)
 
 
-class Game:
+class LoadedGame:
     """One private instance of a core that runs one ROM.
 
     Attributes:

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives.errors import EmulatorError
-from ninelives.sims.emulators.emulator import MachineState, Picture, PixelLayout
+from ninelives.sims.emulators.machine import MachineState, Picture, PixelLayout
 from ninelives.sims.libretro.frames import Video
-from ninelives.sims.libretro.game import Game
+from ninelives.sims.libretro.game import LoadedGame
 from ninelives.sims.libretro.memory import array_of
 
 NUMBERS: dict[PixelLayout, tuple[str, int]] = {
@@ -19,7 +19,7 @@ NUMBERS: dict[PixelLayout, tuple[str, int]] = {
 """Type of the numbers that make up a pixel, and how many they are."""
 
 
-def picture_of(game: Game) -> Picture:
+def picture_of(game: LoadedGame) -> Picture:
     """What the core has drawn last, in its own memory; black before its first frame."""
     layout = game.frontend.layout
     if game.frontend.frames.video is None:
@@ -28,7 +28,7 @@ def picture_of(game: Game) -> Picture:
     return Picture(_canvas(game, game.frontend.frames.video, layout), layout)
 
 
-def paint(game: Game, pixels: npt.NDArray[Any] | int) -> None:
+def paint(game: LoadedGame, pixels: npt.NDArray[Any] | int) -> None:
     """Put pixels where the core draws, for what it does not draw over; nothing if they do not fit."""
     if game.frontend.frames.video is None:
         return
@@ -37,7 +37,7 @@ def paint(game: Game, pixels: npt.NDArray[Any] | int) -> None:
         canvas[...] = pixels
 
 
-def _canvas(game: Game, video: Video, layout: PixelLayout, *, writeable: bool = False) -> npt.NDArray[Any]:
+def _canvas(game: LoadedGame, video: Video, layout: PixelLayout, *, writeable: bool = False) -> npt.NDArray[Any]:
     address, width, height, pitch = video
     dtype, numbers = NUMBERS[layout]
     size = np.dtype(dtype).itemsize

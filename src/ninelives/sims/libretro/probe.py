@@ -20,8 +20,8 @@ from ninelives.sims.emulators.systems import SYSTEMS
 from ninelives.sims.libretro import library
 from ninelives.sims.libretro.blank import blank_rom
 from ninelives.sims.libretro.cores import name_of
+from ninelives.sims.libretro.emulator import Abilities, LibretroEmulator
 from ninelives.sims.libretro.game import CoreInfo, info_of
-from ninelives.sims.libretro.machine import Abilities, LibretroEmulator
 
 TIMEOUT_S = 20.0
 """A core answers in a tenth of a second; a disk may have to be read first."""

@@ -11,13 +11,13 @@ import ctypes
 
 from ninelives.errors import EmulatorError
 from ninelives.sims.libretro import api, mgba_state
-from ninelives.sims.libretro.game import MGBA, Game
+from ninelives.sims.libretro.game import MGBA, LoadedGame
 
 GBA_SPRITES = 0x07000000
 MAY_HAVE_CLOCK = {"gba", "gb", "gbc"}
 
 
-class Keeper:
+class StateSaver:
     """Saves and loads one game.
 
     Attributes:
@@ -25,7 +25,7 @@ class Keeper:
         clock_pinned: a clock in the cartridge counts frames; None: the machine knows no such cartridges.
     """
 
-    def __init__(self, game: Game, system: str) -> None:
+    def __init__(self, game: LoadedGame, system: str) -> None:
         # mGBA's states say themselves what is in them.
         state = game.save() if game.info.name == MGBA else b""
         has_cartridge = bool(game.memory(api.MEMORY_SAVE_RAM)[1])
@@ -35,7 +35,7 @@ class Keeper:
         sprites = (entry.pointer for entry in game.frontend.descriptors if entry.start == GBA_SPRITES)
         self._sprites = next(sprites, None) if state and system == "gba" else None
 
-    def save(self, game: Game) -> tuple[bytes, bytes]:
+    def save(self, game: LoadedGame) -> tuple[bytes, bytes]:
         """The core's state, and the cartridge's save memory where that state lacks it."""
         core = self._core_state(game)
         if self.cartridge_in_state:
@@ -43,7 +43,7 @@ class Keeper:
         address, size = game.memory(api.MEMORY_SAVE_RAM)
         return core, ctypes.string_at(address, size)
 
-    def _core_state(self, game: Game) -> bytes:
+    def _core_state(self, game: LoadedGame) -> bytes:
         """The core's state, of whatever size it has now.
 
         To tell that size mGBA saves in vain, which takes as long as saving. So it gets the room of the last time: it
@@ -56,7 +56,7 @@ class Keeper:
         self._mgba_bytes = len(state)
         return state
 
-    def load(self, game: Game, core: bytes, cartridge: bytes) -> None:
+    def load(self, game: LoadedGame, core: bytes, cartridge: bytes) -> None:
         """Bring back what ``save`` gave; a clock that shows the host's time is pinned.
 
         Raises:
@@ -74,7 +74,7 @@ class Keeper:
             raise EmulatorError(f"the state's cartridge memory has {len(cartridge)} bytes, the game's has {size}")
         ctypes.memmove(address, cartridge, size)
 
-    def _load_core(self, game: Game, core: bytes) -> None:
+    def _load_core(self, game: LoadedGame, core: bytes) -> None:
         if self.clock_pinned:
             core = mgba_state.with_pinned_clock(core, self._system)
         if self._sprites is None:
@@ -83,7 +83,7 @@ class Keeper:
             _load_with_sprites(game, core, self._sprites)
 
 
-def _load_with_sprites(game: Game, core: bytes, sprites: int) -> None:
+def _load_with_sprites(game: LoadedGame, core: bytes, sprites: int) -> None:
     """Load a state of mGBA after changing a sprite, so that loading writes a new one.
 
     Old mGBA forgets its list of sprites at every load, and makes another only when their memory gets a new value.

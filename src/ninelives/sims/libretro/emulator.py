@@ -1,4 +1,4 @@
-"""The libretro backend: one machine with one game in it, as ``ninelives.sims.emulators.emulator`` describes.
+"""The libretro backend: one machine with one game in it, as ``ninelives.sims.emulators.machine`` describes.
 
 Owns what libretro leaves to its host: which frames are drawn, and the picture that belongs to a state. Files of a core
 are in a directory of this instance alone.
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ninelives.errors import ClosedError, EmulatorError
-from ninelives.sims.emulators.emulator import Identity, MachineState, Memory, Picture, pad_of
+from ninelives.sims.emulators.machine import Identity, MachineState, Memory, Picture, pad_of
 from ninelives.sims.emulators.systems import buttons_of
 from ninelives.sims.libretro import frame_skip
-from ninelives.sims.libretro.game import MGBA, Game
+from ninelives.sims.libretro.game import MGBA, LoadedGame
 from ninelives.sims.libretro.memory import GBA_CARTRIDGE_SAVE, BusMemory
 from ninelives.sims.libretro.picture import paint, picture_in, picture_of
-from ninelives.sims.libretro.states import Keeper
+from ninelives.sims.libretro.states import StateSaver
 
 SKIP_OPTION = b"mgba_frameskip"
 FIXED = {b"mgba_use_bios": b"OFF"}
@@ -62,11 +62,11 @@ class LibretroEmulator:
         directory = _own_directory(scratch)
         self._remove_files = weakref.finalize(self, _remove, directory, os.getpid())
         try:
-            game = Game(core, rom, file_name, Path(directory), FIXED)
+            game = LoadedGame(core, rom, file_name, Path(directory), FIXED)
         except BaseException:
             self._remove_files()
             raise
-        self._game: Game | None = game
+        self._game: LoadedGame | None = game
         self.identity = Identity("libretro", game.info.name, game.info.version, system, hashlib.sha256(rom).hexdigest())
         self.buttons = buttons_of(system)
         # Cores use buttons that the machine does not have for functions of their own, like turbo fire.
@@ -76,11 +76,11 @@ class LibretroEmulator:
         self._skip = b""
         self._loaded: Picture | None = None
         self._drawn: tuple[int, Picture] | None = None
-        self._keeper = Keeper(game, system)
+        self._states = StateSaver(game, system)
         self.abilities = Abilities(
             skips_drawing=system == "gba" and game.frontend.variables.get(SKIP_OPTION) == b"0",
-            cartridge_in_state=self._keeper.cartridge_in_state,
-            clock_pinned=self._keeper.clock_pinned,
+            cartridge_in_state=self._states.cartridge_in_state,
+            clock_pinned=self._states.clock_pinned,
         )
         if game.info.name == MGBA:
             self._settle(game)
@@ -88,7 +88,7 @@ class LibretroEmulator:
         self._bus = BusMemory(game, system, hidden)
         self.memory: Memory = self._bus
 
-    def _settle(self, game: Game) -> None:
+    def _settle(self, game: LoadedGame) -> None:
         """Run one frame that never happened, so that every game starts alike.
 
         Afterwards the clock is pinned, the counter of undrawn frames is where steps want it, and the picture is known:
@@ -118,21 +118,21 @@ class LibretroEmulator:
         if not self.abilities.skips_drawing:
             return game.run(frames)
         counter = self.frame_skip - 1
-        wasted = frame_skip.wasted(counter, frames)
+        wasted = frame_skip.discarded_frames(counter, frames)
         if wasted:
             self._run_in_vain(game, wasted)
-        for leg in frame_skip.legs(counter - wasted, frames, self.frame_skip):
+        for leg in frame_skip.frame_runs(counter - wasted, frames, self.frame_skip):
             self._set_skip(game, leg.skip)
             game.run(leg.frames)
         return None
 
-    def _run_in_vain(self, game: Game, frames: int) -> None:
+    def _run_in_vain(self, game: LoadedGame, frames: int) -> None:
         """Run frames that never happened: a state does not hold the counter, so that it alone goes on."""
-        core, cartridge = self._keeper.save(game)
+        core, cartridge = self._states.save(game)
         game.run(frames)
-        self._keeper.load(game, core, cartridge)
+        self._states.load(game, core, cartridge)
 
-    def _set_skip(self, game: Game, skip: int) -> None:
+    def _set_skip(self, game: LoadedGame, skip: int) -> None:
         value = b"%d" % skip
         if value != self._skip:
             game.frontend.set(SKIP_OPTION, value)
@@ -155,7 +155,7 @@ class LibretroEmulator:
     def save(self) -> MachineState:
         """Everything, and nothing is changed by asking."""
         game = self._open_game()
-        core, cartridge = self._keeper.save(game)
+        core, cartridge = self._states.save(game)
         picture = self.picture()
         pixels = picture.pixels.tobytes()
         return MachineState(core, cartridge, pixels, picture.pixels.shape, picture.layout, 0, game.frontend.frames.pad)
@@ -164,7 +164,7 @@ class LibretroEmulator:
         """Be exactly there; EmulatorError if the core refuses."""
         game = self._open_game()
         picture = picture_in(state)
-        self._keeper.load(game, state.core, state.cartridge)
+        self._states.load(game, state.core, state.cartridge)
         if game.info.name == MGBA:
             paint(game, picture.pixels)
         game.frontend.frames.pad = state.pad & self._pad_bits
@@ -178,7 +178,7 @@ class LibretroEmulator:
         self._bus.close()
         self._remove_files()
 
-    def _open_game(self) -> Game:
+    def _open_game(self) -> LoadedGame:
         if self._game is None:
             raise ClosedError("this emulator is closed; open another one")
         return self._game
