@@ -292,7 +292,7 @@ def states(rom, tmp_path):
 
 @pytest.mark.parametrize("order", [(0,), (0, 1), (1, 0)], ids=["alone", "first", "second"])
 def test_a_state_in_which_nobody_plays_is_refused_by_name_wherever_it_stands(rom, states, order):
-    with pytest.raises(ConfigError, match=r"title\.rook is no moment in which Mario can be moved"):
+    with pytest.raises(ConfigError, match=r"title\.rook Mario cannot be moved"):
         made(rom, state=[states[number] for number in order])
 
 

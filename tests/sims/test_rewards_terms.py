@@ -118,7 +118,7 @@ def as_in_a_file(saved):
     ("make", "told"),
     [
         (r.explored, "explored() needs the names"),
-        (r.total, "total() needs terms"),
+        (r.total, "total() needs at least one term"),
         (lambda: r.stagnation("x", 0), "steps=0 must be a whole number"),
         (lambda: r.stagnation("x", 1.5), "steps=1.5 must be a whole number"),
         (lambda: r.delta("x", wrap=0), "delta: wrap=0 must be a whole number above one"),
@@ -127,7 +127,7 @@ def as_in_a_file(saved):
         (lambda: r.gained("x") * "2", "gained_x * '2' must be a number"),
         (lambda: r.gained("x") / r.gained("y"), "gained_x / the term gained_y must be a number"),
         (lambda: r.gained("x") / 0, "cannot be divided by zero"),
-        (lambda: r.gained("x") + 5, "5 is no term"),
+        (lambda: r.gained("x") + 5, "5 is not a term"),
         (lambda: r.weighted({"x": r.gained("x")}, {"x": 1.0}, {"x": "2"}), "weights: x='2' must be a number"),
         (lambda: r.weighted({"x": r.gained("x")}, {"x": 1.0}, 3), "weights=3 must map names to numbers"),
     ],
@@ -233,7 +233,7 @@ class HalfTerm:
     ("terms", "told"),
     [
         ([r.gained("x"), r.gained("x")], "two terms are called 'gained_x'"),
-        ([5], "5 is no term"),
+        ([5], "5 is not a term"),
         (bonus, "must be a list of terms, not one"),
         (None, "rewards=None must be a list of terms"),
         ({1: bonus}, "must be a list of terms"),

@@ -58,11 +58,11 @@ def test_nothing_but_zeros_is_next_to_nothing(size):
         (b"\0" * 7, "no size"),
         (struct.pack("<Q", MOST + 1), "more than"),
         (struct.pack("<Q", 2**63), "more than"),
-        (struct.pack("<Q", 9 * BLOCK) + b"\0", "which blocks"),
-        (struct.pack("<Q", BLOCK) + b"\x80", "said to be there"),
-        (struct.pack("<Q", BLOCK) + b"\0" + bytes(BLOCK), "said to be there"),
-        (squeeze(patchy(9 * BLOCK, 1))[:-1], "said to be there"),
-        (squeeze(patchy(9 * BLOCK, 1)) + b"\0", "said to be there"),
+        (struct.pack("<Q", 9 * BLOCK) + b"\0", "bits of the blocks are missing"),
+        (struct.pack("<Q", BLOCK) + b"\x80", "bytes of blocks instead of"),
+        (struct.pack("<Q", BLOCK) + b"\0" + bytes(BLOCK), "bytes of blocks instead of"),
+        (squeeze(patchy(9 * BLOCK, 1))[:-1], "bytes of blocks instead of"),
+        (squeeze(patchy(9 * BLOCK, 1)) + b"\0", "bytes of blocks instead of"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(data, words):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ninelives.console.game_session import GameFile, GameSlot
     from ninelives.console.terminal import Terminal
     from ninelives.console.window import Window
-    from ninelives.sims.emulators.movies import Movie, Recorder
+    from ninelives.sims.emulators.movies import Movie, MovieRecorder
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,12 @@ class Play:
                     say(f"{path}: a state; begin episodes there with state={str(path)!r}")
         return kept
 
-    def _recorder(self, slot: GameSlot) -> Recorder | None:
-        from ninelives.sims.emulators.movies import Recorder
+    def _recorder(self, slot: GameSlot) -> MovieRecorder | None:
+        from ninelives.sims.emulators.movies import MovieRecorder
 
         if self.movie is None:
             return None
-        return Recorder(slot.identity, slot.frame_skip, slot.game.name, slot.start, switched_on=slot.switched_on)
+        return MovieRecorder(slot.identity, slot.frame_skip, slot.game.name, slot.start, switched_on=slot.switched_on)
 
     def _face(self, game: GameFile) -> Terminal | Window:
         if self.window:

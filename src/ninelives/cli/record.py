@@ -220,9 +220,9 @@ class Record:
 
 
 def _recorded(slot: GameSlot, pads: Iterator[int]) -> Movie:
-    from ninelives.sims.emulators.movies import Recorder
+    from ninelives.sims.emulators.movies import MovieRecorder
 
-    recorder = Recorder(slot.identity, slot.frame_skip, slot.game.name, slot.start, switched_on=slot.switched_on)
+    recorder = MovieRecorder(slot.identity, slot.frame_skip, slot.game.name, slot.start, switched_on=slot.switched_on)
     for pad in pads:
         recorder.note(pad, slot.step(pad))
     return recorder.movie()

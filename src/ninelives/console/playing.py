@@ -21,7 +21,7 @@ from ninelives.console.game_session import GameSlot
 from ninelives.console.keys import HELP
 from ninelives.errors import ConfigError
 from ninelives.sims.emulators.machine import pad_of
-from ninelives.sims.emulators.movies import Recorder
+from ninelives.sims.emulators.movies import MovieRecorder
 from ninelives.sims.emulators.state_files import write_file
 
 FAST = 8
@@ -57,7 +57,7 @@ class Face(Protocol):
 class Player:
     """The game, and what its player asked for."""
 
-    def __init__(self, slot: GameSlot, out: Path, recorder: Recorder | None = None) -> None:
+    def __init__(self, slot: GameSlot, out: Path, recorder: MovieRecorder | None = None) -> None:
         self._slot, self._out, self._recorder = slot, out, recorder
         self._saved: bytes | None = None
         self.paused = self.fast = self.over = False

@@ -1,4 +1,4 @@
-"""What a core can be set to: reads the declarations of all four forms. Pure but for reading the core's own memory."""
+"""A core's options and their defaults, from all four forms of declarations. Only reads the core's memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ninelives.sims.libretro.api import (
 )
 
 VERSION = 2
-"""The newest form of declarations that is understood."""
+"""The newest form of declarations that is supported."""
 
 DECLARATIONS = frozenset(
     {
@@ -32,7 +32,7 @@ DECLARATIONS = frozenset(
 
 
 def defaults(ask: int, address: int) -> dict[bytes, bytes]:
-    """Key and default of every option declared at ``address`` in the form that ``ask`` says."""
+    """Key and default of every option declared at ``address`` in the form given by the command ``ask``."""
     if ask == Command.SET_VARIABLES:
         return {entry.key: _first_choice(entry.value) for entry in _entries(Variable, address)}
     if ask == Command.SET_CORE_OPTIONS:
@@ -49,7 +49,7 @@ def _of(kind: type[Any], address: int) -> dict[bytes, bytes]:
 
 
 def _entries(kind: type[Any], address: int) -> Iterator[Any]:
-    """The elements of an array that ends with one whose key is missing."""
+    """The elements of an array that is terminated by an element without a key."""
     if not address:
         return
     array = cast(address, POINTER(kind))
