@@ -11,8 +11,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from ninelives.sims.emulators.emulator import pad_of
 from ninelives.sims.emulators.env import EmulatorEnv
+from ninelives.sims.emulators.machine import pad_of
 from ninelives.sims.emulators.memory_map import MemoryMap
 from ninelives.sims.emulators.screen import Screen
 from ninelives.sims.games import errand, registry
@@ -75,7 +75,7 @@ class NesPyGray(gymnasium.Env[Any, Any]):
     def __init__(self) -> None:
         import cv2
 
-        from ninelives.sims.emulators.nes import NesPyEnv
+        from ninelives.sims.emulators.nes_py_env import NesPyEnv
 
         rom = str(registry.rom_of("ninelives/Lantern-v0"))
         self._env = NesPyEnv(actions=PADS, frame_skip=NES_FRAMES, rom_path=rom)

@@ -101,7 +101,7 @@ def weather(course: Course) -> Any:
     import random
     import threading
 
-    from ninelives.testing.kill_plan import strike
+    from ninelives.testing.kill_plan import inject
     from ninelives.train import Callback
 
     class Weather(Callback):
@@ -120,7 +120,7 @@ def weather(course: Course) -> Any:
             while not self._over.wait(1.0):
                 second += 1
                 pid = self._rng.choice(self._pool.worker_pids)
-                if pid is not None and strike(pid, "hang" if second % 60 == 30 else "kill"):
+                if pid is not None and inject(pid, "hang" if second % 60 == 30 else "kill"):
                     course.facts["murders"] += 1
 
     return Weather()

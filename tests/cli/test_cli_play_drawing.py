@@ -7,7 +7,7 @@ import pytest
 
 from ninelives.console.keys import BUTTON_OF, COMMAND_OF, key_names
 from ninelives.console.playing import write_numbered
-from ninelives.sims.emulators.emulator import BUTTONS
+from ninelives.sims.emulators.machine import BUTTONS
 from ninelives.view.half_blocks import UPPER_HALF, HalfBlockScreen, fit
 
 TOKEN = re.compile(rf"\x1b\[(?P<place>\d+;\d+)H|\x1b\[(?P<color>[\d;]+)m|(?P<cell>{UPPER_HALF})")

@@ -273,7 +273,7 @@ def test_a_movie_is_not_overwritten(ninelives, here):
     assert (here / "mine.movie").read_bytes() == b"precious"
 
 
-@pytest.mark.parametrize(("cut", "words"), [(5, "is no movie"), (-1, "is cut short")])
+@pytest.mark.parametrize(("cut", "words"), [(5, "is not a Ninelives movie"), (-1, "is cut short")])
 def test_a_broken_movie_is_refused(ninelives, walk, cut, words):
     walk.write_bytes(walk.read_bytes()[:cut])
     done = ninelives("replay", "walk.movie")

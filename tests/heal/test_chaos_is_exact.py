@@ -40,7 +40,7 @@ def check(env, plan, **settings):
     report = Chaos(env, num_envs=8, seed=3, **plan, **settings).run()
     assert report.first_difference is None
     assert not report.cut_rows, report.first_not_healed
-    assert report.murders == report.wanted
+    assert report.delivered == report.wanted
     assert report.compared_rows >= report.steps >= plan["steps"]
     return report
 

@@ -6,7 +6,7 @@ import hashlib
 import random
 from pathlib import Path
 
-from ninelives.sims.emulators.emulator import pad_of
+from ninelives.sims.emulators.machine import pad_of
 
 PADS = [0, *map(pad_of, ("left", "right", "up", "down")), pad_of("up", "right"), pad_of("a", "down")]
 SEEN = {"ewram", "iwram", "vram", "palette", "oam", "ram", "wram", "hram"}

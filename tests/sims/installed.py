@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,10 @@ WANTED = {
     "gambatte": ("gambatte", "gb", True),
 }
 """Name, machine and whether it comes with stable-retro, whose mGBA is old: states without cartridge and clock."""
+
+FULL = os.environ.get("NINELIVES_FULL") == "1"
+ENV_CORES = list(WANTED) if FULL else ["mgba-new", "fceumm"]
+"""Cores for tests of whole environments: what differs between cores is tested on their machines, on every core."""
 
 
 @dataclass(frozen=True)

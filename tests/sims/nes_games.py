@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from ninelives.errors import EmulatorError
-from ninelives.sims.emulators import nes
+from ninelives.sims.emulators import nes_py_env
 
 ACTIONS = ("noop", "right", "right+a", "left")
 START = 0b1000
@@ -19,7 +19,7 @@ def require_nes_py():
     from missing import skip_missing  # here, so that workers need not
 
     try:
-        nes.repair()
+        nes_py_env.repair()
     except EmulatorError as error:
         skip_missing(error)
 
@@ -74,8 +74,8 @@ def runner():
 
 def play(rom, **settings):
     """An environment of it, as a worker builds it."""
-    nes.repair()
-    return nes.NesPyEnv(runner(), rom_path=str(rom), actions=ACTIONS, **settings)
+    nes_py_env.repair()
+    return nes_py_env.NesPyEnv(runner(), rom_path=str(rom), actions=ACTIONS, **settings)
 
 
 def hasty(rom):

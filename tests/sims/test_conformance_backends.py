@@ -18,7 +18,7 @@ from tiny_roms import ROMS
 from missing import skip_missing
 from ninelives.errors import ClosedError, EmulatorError
 from ninelives.sims.emulators.backends import open_emulator
-from ninelives.sims.emulators.emulator import BUTTONS, pad_of
+from ninelives.sims.emulators.machine import BUTTONS, pad_of
 from ninelives.testing.natural import BOOT, ERRAND, LANTERN
 
 PACKAGES = {"bindings-gba": ("bindings:mgba", "gba"), "bindings-gb": ("bindings:mgba", "gb"), "cynes": ("cynes", "nes")}
@@ -54,11 +54,19 @@ def backend(request, tmp_path):
     chosen = Backend(*PACKAGES[request.param])
     rom = tmp_path / f"probe.{chosen.system}"
     rom.write_bytes(ROMS[chosen.system]())
-    try:
-        open_emulator(rom, core=chosen.core).close()
-    except EmulatorError as error:
-        skip_missing(error)
+    if chosen not in _probed:
+        try:
+            open_emulator(rom, core=chosen.core).close()
+            _probed[chosen] = None
+        except EmulatorError as error:
+            _probed[chosen] = error
+    if _probed[chosen] is not None:
+        skip_missing(_probed[chosen])
     return chosen
+
+
+_probed: dict[Backend, EmulatorError | None] = {}
+"""Why a package cannot be used; None if it can."""
 
 
 @pytest.fixture
@@ -83,26 +91,6 @@ def begun(machine):
     emulator = machine()
     emulator.advance(20, 0)
     return emulator, emulator.save()
-
-
-def test_no_memory_is_shown_that_was_not_asked_for(begun, backend):
-    first = FIRST[backend.system][0]
-    for size in (0, -1):
-        with pytest.raises(EmulatorError):
-            begun[0].memory.view(first, size)
-
-
-def test_a_view_stays_read_only(begun, backend):
-    view = begun[0].memory.view(FIRST[backend.system][0], 1)
-    with pytest.raises(ValueError, match="WRITEABLE"):
-        view.setflags(write=True)
-
-
-def test_a_machine_that_was_closed_has_no_regions(machine):
-    emulator = machine()
-    emulator.close()
-    with pytest.raises(ClosedError):
-        emulator.memory.regions()
 
 
 # ---- states ---------------------------------------------------------------------------------------------------------
@@ -174,33 +162,31 @@ def test_a_loaded_state_shows_its_own_picture_and_holds_its_own_pad(begun):
     assert emulator.save().pad == state.pad == pad_of("right")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"core": b""}, {"core": b"nonsense" * 100}, {"pixels": b"short"}, {"shape": (1, 2, 3)}, {"layout": "mauve"}],
-    ids=lambda change: next(iter(change)),
-)
-def test_a_state_that_makes_no_sense_is_refused_and_play_goes_on(begun, change):
+INVALID = ({"core": b""}, {"core": b"nonsense" * 100}, {"pixels": b"short"}, {"shape": (1, 2, 3)}, {"layout": "mauve"})
+
+
+def test_an_invalid_state_is_refused_and_play_goes_on(begun):
     emulator, state = begun
     expected = play(emulator, 1, STEPS)
-    emulator.load(state)
-    with pytest.raises(EmulatorError):
-        emulator.load(dataclasses.replace(state, **change))
-    assert play(emulator, 1, STEPS) == expected
+    for change in INVALID:
+        emulator.load(state)
+        with pytest.raises(EmulatorError):
+            emulator.load(dataclasses.replace(state, **change))
+        assert play(emulator, 1, STEPS) == expected, change
 
 
 # ---- frames and pads ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("frame_skip", [1, 4])
-def test_a_step_is_as_many_frames_run_one_by_one(machine, begun, frame_skip):
+def test_a_step_is_as_many_frames_run_one_by_one(machine, begun):
     _, state = begun
-    in_steps, at_once, one_by_one = machine(frame_skip=frame_skip), machine(), machine(frame_skip=1)
+    in_steps, at_once, one_by_one = machine(frame_skip=4), machine(), machine(frame_skip=1)
     for emulator in (in_steps, at_once, one_by_one):
         emulator.load(state)
     for pad in PADS[:5]:
         in_steps.step(pad)
-        at_once.advance(frame_skip, pad)
-        for _ in range(frame_skip):
+        at_once.advance(4, pad)
+        for _ in range(4):
             one_by_one.step(pad)
         assert sight(in_steps) == sight(at_once) == sight(one_by_one)
 
@@ -221,18 +207,18 @@ def test_any_number_of_frames_ends_with_a_drawn_one(machine, begun):
         in_one.advance(0, 0)
 
 
-@pytest.mark.parametrize("direction", MOVES)
-def test_every_direction_goes_where_it_says(backend, begun, direction):
-    emulator, _ = begun
+def test_every_direction_goes_where_it_says(backend, begun):
+    emulator, state = begun
     width = 0x80 if backend.system == "gba" else 0x100
-    x, y = backend.place(emulator)
-    frame = backend.variable(emulator, 0)
-    emulator.advance(5, pad_of(direction))
-    emulator.advance(2, 0)  # a game may see the pad a frame later
-    frames = backend.variable(emulator, 0) - frame
-    assert frames == 7
-    moved = [(now - then) % width for now, then in zip(backend.place(emulator), (x, y), strict=True)]
-    assert moved == [change * 5 % width for change in MOVES[direction]]
+    for direction, move in MOVES.items():
+        emulator.load(state)
+        x, y = backend.place(emulator)
+        frame = backend.variable(emulator, 0)
+        emulator.advance(5, pad_of(direction))
+        emulator.advance(2, 0)  # a game may see the pad a frame later
+        assert backend.variable(emulator, 0) - frame == 7
+        moved = [(now - then) % width for now, then in zip(backend.place(emulator), (x, y), strict=True)]
+        assert moved == [change * 5 % width for change in move], direction
 
 
 def test_every_button_is_a_button_of_its_own_and_others_are_none(backend, begun):
@@ -267,10 +253,15 @@ def test_a_view_is_live_and_cannot_be_written(backend, begun):
     assert np.array_equal(view, before)
     with pytest.raises(ValueError, match="read-only"):
         view[0] = 1
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        view.setflags(write=True)
 
 
-def test_memory_that_is_not_there_is_refused_with_what_is(begun):
+def test_memory_that_does_not_exist_is_refused_with_what_does(backend, begun):
     emulator, _ = begun
+    for size in (0, -1):
+        with pytest.raises(EmulatorError):
+            emulator.memory.view(FIRST[backend.system][0], size)
     regions = emulator.memory.regions()
     assert all(emulator.memory.view(start, size).size == size for _, start, size in regions)
     with pytest.raises(EmulatorError, match=regions[0][0]):
@@ -344,17 +335,18 @@ def test_after_close_it_says_so_and_closing_again_does_no_harm(backend, begun):
     for call in (
         lambda: emulator.step(0), lambda: emulator.advance(1, 0), emulator.picture, emulator.save,
         lambda: emulator.load(state), lambda: emulator.memory.view(FIRST[backend.system][0], 1),
+        emulator.memory.regions,
     ):  # fmt: skip
         with pytest.raises(ClosedError, match="closed"):
             call()
 
 
-@pytest.mark.parametrize("rubbish", [b"", b"hello world" * 5000, random.Random(1).randbytes(70_000)], ids=len)
-def test_rubbish_is_refused(backend, tmp_path, rubbish):
+def test_rubbish_is_refused(backend, tmp_path):
     rom = tmp_path / f"rubbish.{backend.system}"
-    rom.write_bytes(rubbish)
-    with pytest.raises(EmulatorError):
-        open_emulator(rom, core=backend.core)
+    for rubbish in (b"", b"hello world" * 5000, random.Random(1).randbytes(70_000)):
+        rom.write_bytes(rubbish)
+        with pytest.raises(EmulatorError):
+            open_emulator(rom, core=backend.core)
 
 
 def test_the_first_picture_is_black_and_has_its_final_shape(machine):
@@ -363,5 +355,5 @@ def test_the_first_picture_is_black_and_has_its_final_shape(machine):
     assert not first.any()
     shape = first.shape
     emulator.advance(30, 0)
-    assert emulator.picture().pixels.shape == shape
+    assert (emulator.picture().pixels.shape, emulator.picture().pixels.dtype) == (shape, first.dtype)
     assert emulator.picture().pixels.any()

@@ -117,8 +117,8 @@ def test_a_core_that_is_cut_off_is_refused(mgba, tmp_path, part):
     ("data", "words"),
     [
         (b"<html>404 not found</html>".ljust(500), "no ELF header"),
-        (b"\x7fELF\x01\x01".ljust(500, b"\0"), "not made for this machine"),
-        (b"\x7fELF\x02\x01".ljust(18, b"\0") + b"\x08\x00".ljust(500, b"\0"), "not made for this machine"),
+        (b"\x7fELF\x01\x01".ljust(500, b"\0"), "not built for this machine"),
+        (b"\x7fELF\x02\x01".ljust(18, b"\0") + b"\x08\x00".ljust(500, b"\0"), "not built for this machine"),
     ],
 )
 def test_a_file_that_is_no_library_of_this_machine_is_refused(tmp_path, data, words):
@@ -141,7 +141,7 @@ def test_no_header_however_damaged_raises_anything_but_a_complaint(mgba):
 def test_a_library_that_is_no_core_is_refused(tmp_path):
     import _ctypes
 
-    with pytest.raises(EmulatorError, match=r"is no libretro core: .* retro_api_version"):
+    with pytest.raises(EmulatorError, match=r"is not a libretro core: .* retro_api_version"):
         library.load(Path(_ctypes.__file__), tmp_path)
 
 
@@ -184,7 +184,7 @@ def test_a_core_is_looked_at_in_another_process(core):
 
 
 @pytest.mark.parametrize(
-    ("code", "words"), [(b"\x0f\x0b", "crashes: SIGILL"), (b"\xeb\xfe", "gives no answer within 2 s")]
+    ("code", "words"), [(b"\x0f\x0b", "crashes: SIGILL"), (b"\xeb\xfe", "does not answer within 2 s")]
 )
 def test_a_core_that_crashes_or_hangs_is_a_line_in_the_report(new_mgba, tmp_path, code, words):
     """The same file in this process would end it."""

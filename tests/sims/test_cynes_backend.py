@@ -37,13 +37,13 @@ def test_a_processor_that_stands_still_is_an_error_and_not_a_frozen_picture(emul
     stopped = bytearray(nes_rom())
     stopped[16] = JAM
     machine = emulator(bytes(stopped))
-    with pytest.raises(EmulatorError, match="an instruction that no NES has"):
+    with pytest.raises(EmulatorError, match="an instruction that does not exist"):
         machine.advance(5, 0)
 
 
 def test_a_rom_that_is_cut_short_never_reaches_it(emulator):
     whole = nes_rom()
-    with pytest.raises(EmulatorError, match=f"its header tells of {len(whole)} bytes, and it has {len(whole) - 1}"):
+    with pytest.raises(EmulatorError, match=f"its header says {len(whole)} bytes, but it has {len(whole) - 1}"):
         emulator(whole[:-1])
     with pytest.raises(EmulatorError, match="no NES ROM"):
         emulator(b"NES" + bytes(100))

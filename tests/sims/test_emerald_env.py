@@ -108,7 +108,7 @@ def test_a_snapshot_stays_as_it_was_taken_while_the_game_goes_on(env):
 
 @pytest.mark.parametrize("key", emerald.OWN)
 def test_what_the_game_decides_itself_is_refused_by_name(rom, key):
-    with pytest.raises(ConfigError, match=f"{key}=.*ninelives/Emerald-v0 has its own"):
+    with pytest.raises(ConfigError, match=f"{key}=.*ninelives/Emerald-v0 sets this itself"):
         emerald.make(rom, any_revision=True, **{key: ()})
 
 
@@ -125,21 +125,21 @@ def test_a_pool_of_the_registered_game_heals_to_the_same_rows(rom):
     settings |= {"info": emerald.INFO, "boot": (("noop", 10),)}
     script = [BUTTONS.index(name) for name in ("right", "b", "b", "down", "a", "left", "b", "right", "start", "l")] * 3
 
-    def rows(murders=()):
+    def rows(kills=()):
         out = []
         with pytest.warns(NinelivesWarning, match="is made for Pokemon Emerald"):  # said in a worker, heard here
             pool = Pool(EnvSpec("ninelives/Emerald-v0", settings), 2, workers=1, snapshot_every=4)
         with pool:
             pool.reset(seed=0)
             for step, action in enumerate(script):
-                if step in murders:
+                if step in kills:
                     os.kill(pool.worker_pids[0], signal.SIGKILL)
                 batch = pool.step(np.array([action, script[-1 - step]]))
                 assert batch.valid.all()
                 out.append((batch.reward.copy(), {key: cells.copy() for key, cells in batch.obs.items()}))
         return out
 
-    for (reward, seen), (expected, expected_seen) in zip(rows(murders=(2, 7, 20)), rows(), strict=True):
+    for (reward, seen), (expected, expected_seen) in zip(rows(kills=(2, 7, 20)), rows(), strict=True):
         assert np.array_equal(reward, expected)
         assert all(np.array_equal(seen[key], expected_seen[key]) for key in seen)
 

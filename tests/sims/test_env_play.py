@@ -3,6 +3,7 @@
 import gymnasium
 import numpy as np
 import pytest
+from installed import ENV_CORES, core_named
 from tiny_games import WIDTH, actions_for, make, memory_of, play, rom_file, settings
 
 from ninelives.errors import ClosedError, ConfigError, UsageError
@@ -10,11 +11,16 @@ from ninelives.sims.emulators.actions import pad_named
 from ninelives.sims.emulators.env import EmulatorEnv
 from ninelives.sims.emulators.memory_map import Field, MemoryMap
 from ninelives.sims.emulators.rewards import delta, equals, explored, gained, progress, reached, stagnation
-from ninelives.sims.emulators.screen import Projector, Screen
+from ninelives.sims.emulators.screen import Screen, ScreenPipeline
 
 ACTIONS = ("noop", "right", "left", "up", "down+b")
 BOOT = (("noop", 10), ("right", 3))
 PLAIN = {"screen": Screen(size=None), "sticky": 0.0, "max_steps": None}
+
+
+@pytest.fixture(params=ENV_CORES)
+def core(request):
+    return core_named(request.param)
 
 
 @pytest.fixture
@@ -48,11 +54,10 @@ def test_it_is_an_environment_of_gymnasiums(game):
     assert env.metadata["render_fps"] == pytest.approx(env.machine.frames_per_s / 4)
 
 
-@pytest.mark.parametrize("frame_skip", [1, 3, 12])
-@pytest.mark.parametrize("max_of_two", [False, True], ids=["last frame", "last two"])
+@pytest.mark.parametrize(
+    ("frame_skip", "max_of_two"), [(1, False), (12, False), (3, True)], ids=["one", "last of 12", "last two of 3"]
+)
 def test_a_step_is_its_frames_drawn_one_by_one(game, machine, core, frame_skip, max_of_two):
-    if max_of_two and frame_skip == 1:
-        return
     screen = Screen(size=None, max_of_two=max_of_two)
     env = game(**{**PLAIN, "screen": screen, "frame_skip": frame_skip})
     observation, _ = env.reset(seed=1)
@@ -60,14 +65,14 @@ def test_a_step_is_its_frames_drawn_one_by_one(game, machine, core, frame_skip, 
     for name, frames in BOOT:
         for _ in range(frames):
             reference.advance(1, pad_named(name))
-    projector = Projector(screen, reference.picture())
-    assert np.array_equal(observation["screen"][0], projector.image(reference.picture()))
+    pipeline = ScreenPipeline(screen, reference.picture())
+    assert np.array_equal(observation["screen"][0], pipeline.image(reference.picture()))
     for action in actions_for(2, 25):
         observation, *_ = env.step(action)
         images = []
         for _ in range(frame_skip):
             reference.advance(1, pad_named(ACTIONS[action]))
-            images.append(projector.image(reference.picture()))
+            images.append(pipeline.image(reference.picture()))
         expected = np.maximum(*images[-2:]) if max_of_two else images[-1]
         assert np.array_equal(observation["screen"][0], expected)
         for name, start, size in reference.memory.regions():
@@ -225,13 +230,13 @@ MISTAKES = [
     ({"boot": (("jump", 3),)}, "boot: 'jump' names 'jump'"),
     *[({key: None}, f"{key}=None must be a list") for key in ("observe", "info", "rewards", "ends", "truncates")],
     ({"observe": (3,)}, "observe: there is no 3"),
-    ({"core": 5}, "core=5 must be the name or the file of an emulator"),
-    ({"rom": None}, "rom=None must be the name of a file"),
-    ({"state": 5, "boot": ()}, "state=5 must be the name of a file, or a list of them"),
+    ({"core": 5}, "core=5 must be the name or file of an emulator"),
+    ({"rom": None}, "rom=None must be a file name"),
+    ({"state": 5, "boot": ()}, "state=5 must be a file name, or a list of file names"),
     *[({**ROW, "rewards": (term,)}, f"rewards: {term.name}: 'row' is an array of shape (3,)") for term in OF_ROW],
     ({**ROW, "ends": (equals("row", 1),)}, "ends: equals_row: 'row' is an array"),
     ({**HALF, "rewards": (explored("half"),)}, "explored_half: 'half' is 0.5; allowed: a field of whole numbers"),
-    ({"state": "a.rook"}, "state and boot: give one of them"),
+    ({"state": "a.rook"}, "state and boot: give only one of them"),
     ({"render_mode": "human"}, "allowed: 'rgb_array', None"),
 ]
 

@@ -6,6 +6,7 @@ import os
 import gymnasium
 import numpy as np
 import pytest
+from installed import ENV_CORES, core_named
 from tiny_games import actions_for, make, memory_of, play, rom_file, settings
 
 from ninelives.errors import CheckpointError, ConfigError
@@ -15,6 +16,11 @@ from ninelives.sims.emulators.screen import Screen
 from ninelives.sims.emulators.snapshot import Snapshot
 from ninelives.sims.emulators.state_files import write_snapshot
 from ninelives.worker.snapshots import Snapshotter, why_not
+
+
+@pytest.fixture(params=ENV_CORES)
+def core(request):
+    return core_named(request.param)
 
 
 @pytest.fixture
@@ -31,8 +37,7 @@ def game(tmp_path):
         env.close()
 
 
-@pytest.mark.parametrize("save", [False, True], ids=["plain", "cartridge"])
-@pytest.mark.parametrize("max_of_two", [False, True], ids=["one frame", "two frames"])
+@pytest.mark.parametrize(("save", "max_of_two"), [(False, False), (True, True)], ids=["plain", "cartridge, two frames"])
 def test_a_saved_game_goes_on_the_same_anywhere(game, core, save, max_of_two):
     changes = {"save": save, "screen": Screen(stack=3, max_of_two=max_of_two)}
     env = game(core, **changes)
@@ -214,7 +219,7 @@ def test_a_forged_environment_is_refused_and_a_reset_repairs(game, new_mgba, cha
     forged = dataclasses.replace(snapshot, wrapper={**snapshot.wrapper, **change})
     with pytest.raises(CheckpointError):
         env.load_state(forged.to_bytes())
-    with pytest.raises(CheckpointError, match="makes no sense"):
+    with pytest.raises(CheckpointError, match="is invalid"):
         env.load_state(dataclasses.replace(snapshot, rng={"bit_generator": "os"}).to_bytes())
     env.reset(seed=1)
     assert play(env, [1, 2]) == play_fresh(game, new_mgba)

@@ -23,8 +23,8 @@ from ninelives.sims.emulators.raw_states import core_state
 from ninelives.sims.emulators.screen import Screen
 
 IS_FULL = bool(os.environ.get("NINELIVES_FULL"))
-MANY = 5000 if IS_FULL else 800
-ROMS_OF_A_CORE = 1250 if IS_FULL else 30
+MANY = 5000 if IS_FULL else 400
+ROMS_OF_A_CORE = 1250 if IS_FULL else 20
 """Four cores share the 5,000."""
 
 

@@ -9,7 +9,7 @@ import pytest
 from ninelives import ConfigError
 from ninelives.errors import CheckpointError
 from ninelives.sims.emulators.backends import open_emulator
-from ninelives.sims.emulators.emulator import pad_of
+from ninelives.sims.emulators.machine import pad_of
 from ninelives.sims.games import errand
 from ninelives.sims.games.guide import Guide
 from ninelives.sims.games.registry import rom_of
@@ -92,7 +92,7 @@ def test_the_whole_errand_leads_through_every_map_and_leaves_nothing_to_go(make)
 
 
 @pytest.mark.timeout(3600 if FULL else 300)
-@pytest.mark.parametrize("goal", ["key", "errand"])
+@pytest.mark.parametrize("goal", ["key", "errand"] if FULL else ["key"])  # the errand needs the key
 def test_random_play_does_not_reach_it(make, goal):
     env, rng = make(goal), np.random.default_rng(0)
     for _ in range(200_000 if FULL else 2_000):

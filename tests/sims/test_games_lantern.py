@@ -9,7 +9,7 @@ from nes_games import require_nes_py
 from ninelives import ConfigError
 from ninelives.errors import CheckpointError
 from ninelives.sims.emulators.backends import open_emulator
-from ninelives.sims.emulators.emulator import pad_of
+from ninelives.sims.emulators.machine import pad_of
 from ninelives.sims.games import lantern
 from ninelives.sims.games.registry import rom_of
 

@@ -10,7 +10,7 @@ from gazing import PADS, sight
 from installed import core_named
 
 from ninelives.errors import EmulatorError
-from ninelives.sims.libretro.frame_skip import legs, wasted
+from ninelives.sims.libretro.frame_skip import discarded_frames, frame_runs
 
 ROUNDS = 400 if os.environ.get("NINELIVES_FULL") == "1" else 40
 
@@ -21,14 +21,14 @@ class Counter:
     def __init__(self, counter):
         self.counter = counter
 
-    def run(self, leg):
-        """Whether each frame of the leg is drawn."""
+    def run(self, run):
+        """Whether each frame of the run is drawn."""
         drawn = []
-        for _ in range(leg.frames):
+        for _ in range(run.frames):
             drawn.append(self.counter <= 0)
             self.counter -= 1
             if self.counter < 0:
-                self.counter = leg.skip
+                self.counter = run.skip
         return drawn
 
 
@@ -36,8 +36,8 @@ class Counter:
 def test_the_last_frame_of_any_run_is_drawn_and_steps_go_on_from_there(frame_skip):
     for counter in range(frame_skip):
         for frames in range(1, 40):
-            core = Counter(counter - wasted(counter, frames))
-            drawn = [frame for leg in legs(core.counter, frames, frame_skip) for frame in core.run(leg)]
+            core = Counter(counter - discarded_frames(counter, frames))
+            drawn = [frame for run in frame_runs(core.counter, frames, frame_skip) for frame in core.run(run)]
             assert len(drawn) == frames
             assert drawn[-1]
             assert sum(drawn) <= 2, "more was drawn than must be"
@@ -47,7 +47,7 @@ def test_the_last_frame_of_any_run_is_drawn_and_steps_go_on_from_there(frame_ski
 def test_a_step_in_the_rhythm_draws_one_frame():
     core = Counter(11)
     for _ in range(5):
-        assert [frame for leg in legs(core.counter, 12, 12) for frame in core.run(leg)] == [False] * 11 + [True]
+        assert [frame for run in frame_runs(core.counter, 12, 12) for frame in core.run(run)] == [False] * 11 + [True]
 
 
 @pytest.mark.parametrize("frame_skip", [1, 4, 6, 12])

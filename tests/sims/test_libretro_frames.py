@@ -11,7 +11,7 @@ import pytest
 from gazing import PADS, sight
 
 from ninelives.errors import EmulatorError
-from ninelives.sims.emulators.emulator import pad_of
+from ninelives.sims.emulators.machine import pad_of
 from ninelives.sims.libretro.frames import NativeFrames, PyFrames
 
 

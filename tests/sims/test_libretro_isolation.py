@@ -13,11 +13,11 @@ from installed import core_named
 from tiny_roms import GBA_HELD, gba_rom
 
 from ninelives.sims.emulators.backends import open_emulator
-from ninelives.sims.emulators.emulator import pad_of
+from ninelives.sims.emulators.machine import pad_of
 from ninelives.sims.libretro import library
 from ninelives.sims.libretro.game import info_of
 
-INSTANCES = 300 if os.environ.get("NINELIVES_FULL") == "1" else 60
+INSTANCES = 300 if os.environ.get("NINELIVES_FULL") == "1" else 30
 LEAK_BYTES = 4_000_000
 
 

@@ -10,7 +10,7 @@ from damage import damaged
 from installed import core_named
 
 from ninelives.sims.emulators.backends import open_emulator
-from ninelives.sims.emulators.emulator import pad_of
+from ninelives.sims.emulators.machine import pad_of
 from ninelives.sims.games.registry import rom_of
 from ninelives.sims.libretro import elf, library, mute_audio
 

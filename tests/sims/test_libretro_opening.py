@@ -16,7 +16,7 @@ from tiny_roms import ROMS, gb_rom, gba_rom, nes_rom
 from ninelives.errors import EmulatorError
 from ninelives.sims.emulators import ines
 from ninelives.sims.emulators.backends import best_core, open_emulator
-from ninelives.sims.emulators.emulator import BUTTONS, pad_of
+from ninelives.sims.emulators.machine import BUTTONS, pad_of
 from ninelives.sims.emulators.systems import has_clock, system_of
 from ninelives.spec.context import SlotContext, enter_slot
 
@@ -40,7 +40,7 @@ def test_a_rom_says_which_machine_it_is_for(rom, file_name, system):
 
 
 def test_a_rom_that_says_nothing_needs_a_word():
-    with pytest.raises(EmulatorError, match=r"game\.bin: neither its header nor its name .* system='gba' or"):
+    with pytest.raises(EmulatorError, match=r"game\.bin: neither its header nor its suffix .* system= to 'gba' or"):
         system_of(bytes(5000), "game.bin")
 
 
@@ -54,7 +54,7 @@ def test_a_nes_rom_that_was_torn_is_refused_on_every_core(tmp_path, size):
     rom = tmp_path / "torn.nes"
     rom.write_bytes(nes_rom()[:size])
     for core in (str(core_named("fceumm").path), "cynes"):
-        with pytest.raises(EmulatorError, match=r"torn\.nes is cut short: its header tells of"):
+        with pytest.raises(EmulatorError, match=r"torn\.nes is truncated: its header says"):
             open_emulator(rom, core=core)
 
 
@@ -63,7 +63,7 @@ def test_the_second_format_of_nes_roms_has_larger_numbers():
     header[7] |= 0x08
     ines.check(bytes(header) + bytes(0x4000 * header[4] + 0x2000 * header[5]), "whole.nes")
     header[9] = 0x01
-    with pytest.raises(EmulatorError, match="cut short"):
+    with pytest.raises(EmulatorError, match="truncated"):
         ines.check(bytes(header) + bytes(0x4000 * header[4] + 0x2000 * header[5]), "large.nes")
 
 
@@ -85,7 +85,7 @@ def test_a_name_that_is_no_text_is_played_all_the_same(core, tmp_path):
 def test_a_machine_without_a_place_for_its_files_says_so(core, tmp_path):
     rom = tmp_path / f"game.{core.system}"
     rom.write_bytes(ROMS[core.system]())
-    with pytest.raises(EmulatorError, match=r"no directory for an emulator can be made in .*nowhere: No such file"):
+    with pytest.raises(EmulatorError, match=r"cannot create a directory for an emulator in .*nowhere: No such file"):
         open_emulator(rom, core=core.path, scratch=tmp_path / "nowhere")
 
 
@@ -168,7 +168,7 @@ def test_a_missing_core_names_every_way_to_get_it():
 def test_a_game_that_the_core_refuses_leaves_nothing_behind(mgba, machine, tmp_path):
     scratch, before = tmp_path / "scratch", loaded_copies()
     scratch.mkdir()
-    with pytest.raises(EmulatorError, match=r"mGBA .* refuses tiny0\.gba .* gba, gb"):
+    with pytest.raises(EmulatorError, match=r"mGBA .* rejects tiny0\.gba .* gba, gb"):
         machine(mgba, rom=nes_rom(), scratch=scratch)
     assert list(scratch.iterdir()) == []
     assert loaded_copies() == before

@@ -20,14 +20,13 @@ def comparable(core, state):
     return dataclasses.replace(state, core=b"") if core.name == "gambatte" else state
 
 
-@pytest.mark.parametrize("frame_skip", [1, 4])
-def test_play_goes_on_exactly_from_a_state(core, machine, frame_skip):
-    emulator = machine(core, frame_skip=frame_skip, save=True)
+def test_play_goes_on_exactly_from_a_state(core, machine):
+    emulator = machine(core, frame_skip=4, save=True)
     at_power_on = emulator.save()
     first = play(emulator, 1)
     then, state = sight(emulator), emulator.save()
     second = play(emulator, 2)
-    fresh, never_run = (machine(core, frame_skip=frame_skip, save=True) for _ in range(2))
+    fresh, never_run = (machine(core, frame_skip=4, save=True) for _ in range(2))
     assert play(fresh, 1) == first, "a machine does not start the same way twice"
     play(fresh, 3)
     for other in (emulator, fresh, never_run):
@@ -36,15 +35,6 @@ def test_play_goes_on_exactly_from_a_state(core, machine, frame_skip):
         assert play(other, 2) == second
         other.load(at_power_on)
         assert play(other, 1) == first
-
-
-def test_saving_changes_nothing_and_says_the_same_twice(core, machine):
-    watched, undisturbed = machine(core, frame_skip=3, save=True), machine(core, frame_skip=3, save=True)
-    for pad in PADS * 3:
-        assert comparable(core, watched.save()) == comparable(core, watched.save())
-        watched.step(pad)
-        undisturbed.step(pad)
-        assert sight(watched) == sight(undisturbed)
 
 
 def test_a_state_holds_the_picture_and_the_pad(core, machine):
@@ -144,25 +134,25 @@ def test_the_table_behind_a_state_is_never_trusted():
     assert mgba_state.clock_at(bytes(start), "snes") is None
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"core": b"nonsense" * 100}, "refuses a state of 800 bytes"),
-        ({"core": b""}, "refuses a state of 0 bytes"),
-        ({"pixels": b"too short"}, "picture makes no sense"),
-        ({"shape": (160, 240, 4)}, "picture makes no sense"),
-        ({"layout": "mauve"}, "picture makes no sense"),
-        ({"shape": ()}, "picture makes no sense"),
-    ],
-)
-def test_a_state_that_makes_no_sense_is_refused_and_play_goes_on(mgba, machine, change, words):
+REFUSED = [
+    ({"core": b"nonsense" * 100}, "rejects a state of 800 bytes"),
+    ({"core": b""}, "rejects a state of 0 bytes"),
+    ({"pixels": b"too short"}, "picture is invalid"),
+    ({"shape": (160, 240, 4)}, "picture is invalid"),
+    ({"layout": "mauve"}, "picture is invalid"),
+    ({"shape": ()}, "picture is invalid"),
+]
+
+
+def test_an_invalid_state_is_refused_and_play_goes_on(mgba, machine):
     emulator, other = machine(mgba, save=True), machine(mgba, save=True)
     state = emulator.save()
-    play(emulator, 1, steps=3)
-    with pytest.raises(EmulatorError, match=words):
-        emulator.load(dataclasses.replace(state, **change))
-    play(other, 1, steps=3)
-    assert play(emulator, 2, steps=3) == play(other, 2, steps=3)
+    for change, words in REFUSED:
+        play(emulator, 1, steps=3)
+        with pytest.raises(EmulatorError, match=words):
+            emulator.load(dataclasses.replace(state, **change))
+        play(other, 1, steps=3)
+        assert play(emulator, 2, steps=3) == play(other, 2, steps=3)
 
 
 def test_a_cartridge_of_another_size_is_refused(old_mgba, machine):

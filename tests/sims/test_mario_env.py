@@ -203,26 +203,26 @@ DEATH = [moment(x, playing=0) for x in (3000, 3008, 3012)] + [moment(40, playing
 
 
 def test_a_jump_to_another_area_is_no_way():
-    way = mario.Way(furthest=16)
+    way = mario.NewDistance(furthest=16)
     assert told(way, [moment(2000), moment(40), moment(52), moment(2000), moment(2012)]) == [0, 0, 0, 12]
     pipe = [moment(900), moment(900, playing=0), moment(40, playing=0, area=2), moment(40, area=2), moment(52, area=2)]
-    assert told(mario.Way(16), [*pipe, moment(2600), moment(2610)]) == [0, 0, 0, 12, 0, 10]
+    assert told(mario.NewDistance(16), [*pipe, moment(2600), moment(2610)]) == [0, 0, 0, 12, 0, 10]
 
 
 def test_after_a_death_the_same_ground_does_not_pay_again():
     lives = [*walk(2984, 3000), *DEATH, *walk(1280, 3040, lives=1)]
-    assert sum(told(mario.Way(16), lives)) == 3040 - 2984
+    assert sum(told(mario.NewDistance(16), lives)) == 3040 - 2984
 
 
 def test_a_castle_that_leads_back_does_not_pay_again():
     rounds = [*walk(1000, 2024), *walk(1000, 2024), *walk(1000, 2056)]
-    assert sum(told(mario.Way(16), rounds)) == 2056 - 1000
+    assert sum(told(mario.NewDistance(16), rounds)) == 2056 - 1000
 
 
 def test_every_stage_pays_from_its_begin():
     loading = [moment(3200, playing=0), moment(3200, playing=0, stage=1), moment(40, playing=0, stage=1)]
     stages = [*walk(3184, 3200), *loading, *walk(40, 200, stage=1)]
-    assert sum(told(mario.Way(16), stages)) == 16 + 160
+    assert sum(told(mario.NewDistance(16), stages)) == 16 + 160
 
 
 def test_only_steps_in_which_mario_can_be_moved_are_waited():
@@ -245,7 +245,7 @@ def test_a_new_stage_is_a_new_beginning():
     assert not any(told(mario.Standstill(50), stages))
 
 
-@pytest.mark.parametrize("make", [lambda: mario.Way(16), lambda: mario.Standstill(50)])
+@pytest.mark.parametrize("make", [lambda: mario.NewDistance(16), lambda: mario.Standstill(50)])
 def test_what_was_reached_is_part_of_a_snapshot(make):
     term, other = make(), make()
     told(term, [*walk(2984, 3000), moment(3000), *DEATH, *walk(1280, 1400, lives=1)])
@@ -256,12 +256,12 @@ def test_what_was_reached_is_part_of_a_snapshot(make):
 
 
 def test_a_clock_that_is_set_again_is_worth_nothing():
-    assert told(mario.Clock(), [moment(time=time) for time in (300, 299, 400, 399)]) == [-1, 0, -1]
+    assert told(mario.TimeLost(), [moment(time=time) for time in (300, 299, 400, 399)]) == [-1, 0, -1]
 
 
 def test_the_bonus_that_is_counted_behind_the_flag_costs_nothing():
     bonus = [moment(playing=0, time=time) for time in range(350, 0, -4)]
-    assert told(mario.Clock(), [moment(time=350), *bonus, moment(playing=0, time=0)]) == [0] * (len(bonus) + 1)
+    assert told(mario.TimeLost(), [moment(time=350), *bonus, moment(playing=0, time=0)]) == [0] * (len(bonus) + 1)
 
 
 # ---- starting -------------------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def states(rom, tmp_path):
 
 @pytest.mark.parametrize("order", [(0,), (0, 1), (1, 0)], ids=["alone", "first", "second"])
 def test_a_state_in_which_nobody_plays_is_refused_by_name_wherever_it_stands(rom, states, order):
-    with pytest.raises(ConfigError, match=r"title\.rook is no moment in which Mario can be moved"):
+    with pytest.raises(ConfigError, match=r"title\.rook Mario cannot be moved"):
         made(rom, state=[states[number] for number in order])
 
 
@@ -309,7 +309,7 @@ def test_a_state_is_where_episodes_begin(rom, states):
         ({"patience": 0}, "patience=0 must be a whole number of steps above zero"),
         ({"weights": {"dx": "2"}}, "weights: dx='2' must be a number"),
         ({"screen": {"stak": 4}}, "screen: no key 'stak'"),
-        *[({key: ()}, f"{key}=(): ninelives/Mario-v0 has its own") for key in mario.OWN],
+        *[({key: ()}, f"{key}=(): ninelives/Mario-v0 sets this itself") for key in mario.OWN],
     ],
 )
 def test_a_mistake_is_refused_with_the_name_of_the_setting(rom, settings, told):

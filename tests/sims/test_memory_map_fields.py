@@ -114,7 +114,7 @@ def test_an_address_counts_from_its_bank(image):
     ("words", "told"),
     [
         ({"address": 8, "bank": "fats"}, "allowed: work, fast"),
-        ({"address": SIZE - 1, "bank": "fast", "kind": "u16"}, "end outside fast"),
+        ({"address": SIZE - 1, "bank": "fast", "kind": "u16"}, "beyond the end of fast"),
         ({"address": 0x1000}, "mapped: work, fast"),
         ({"address": 0, "pointer": 0x1000}, "mapped: work, fast"),
     ],
@@ -207,7 +207,7 @@ MISTAKES = [
     ({"address": -4}, "address=-4 must not be negative"),
     ({"address": 1 << 32}, "within 32 bits"),
     ({"count": 0}, "count=0 must be at least 1"),
-    ({"count": 2, "shape": [2]}, "give one of them"),
+    ({"count": 2, "shape": [2]}, "give only one of them"),
     ({"shape": [2, 0]}, "shape=[2, 0] must be a list of numbers above zero"),
     ({"shape": "x"}, "shape='x' must be"),
     ({"shape": [1 << 20, 1 << 20]}, "allowed: 1,048,576"),
@@ -217,7 +217,7 @@ MISTAKES = [
     ({"transform": "sqrt"}, "allowed: bool, bits"),
     ({"null": 3}, "null=3 needs a pointer"),
     ({"pointer": WORK, "null": 300}, "null=300 is out of range; kind 'u8' has 0 to 255"),
-    ({"pointer": WORK, "bank": "work"}, "give one of them"),
+    ({"pointer": WORK, "bank": "work"}, "give only one of them"),
     ({"bank": 3}, "must be the name of a region"),
     ({"kind": "bcd", "count": 10}, "at most 9"),
     ({"kind": "digits", "shape": [2]}, "but no shape"),
@@ -239,7 +239,7 @@ def test_what_is_no_map_is_refused(source):
 
 
 def test_a_name_stands_for_one_thing():
-    with pytest.raises(ConfigError, match="'x' is a field and derived"):
+    with pytest.raises(ConfigError, match="'x' is both a field and derived"):
         MemoryMap({"x": Field(WORK)}, {"x": lambda ram: 1})
 
 
@@ -273,12 +273,16 @@ def test_a_map_may_be_a_file_of_yaml_or_json(tmp_path):
         ("map.json", '{"hp": {"adress": 1}}', "hp: no key 'adress'"),
         ("map.toml", "", "is a .yaml, .yml or .json file"),
         ("map.yaml", "", "must map names to fields"),
-        ("map.yaml", "on: {address: 1}", "True is no name for a field; allowed: texts. YAML reads on, off"),
+        (
+            "map.yaml",
+            "on: {address: 1}",
+            "True is not a valid field name; allowed: strings. YAML does not read on, off",
+        ),
         ("map.yaml", "7: {address: 1}", "put the name in quotes"),
-        ("map.yaml", "x: {address: 1}\nx: {address: 2}", "yaml: 'x' is there twice; give it once"),
+        ("map.yaml", "x: {address: 1}\nx: {address: 2}", "yaml: 'x' is given twice; give it once"),
         ("map.yaml", "x: {address: 1, kind: u8, address: 2}", "'address' is there twice"),
         ("map.yaml", "? [1]\n: {address: 1}", "not YAML"),
-        ("map.json", '{"x": {"address": 1}, "x": {"address": 2}}', "json: 'x' is there twice; give it once"),
+        ("map.json", '{"x": {"address": 1}, "x": {"address": 2}}', "json: 'x' is given twice; give it once"),
     ],
 )
 def test_a_broken_file_is_refused_by_its_name(tmp_path, name, text, told):

@@ -143,7 +143,7 @@ def test_a_newer_python_is_told_why_not():
     program = """
         import sys
         from ninelives.errors import EmulatorError
-        from ninelives.sims import mgba
+        from ninelives.sims.emulators import mgba
         sys.version_info = type("Version", (tuple,), {"major": 3, "minor": 12})((3, 12, 0))
         try:
             mgba.library()
@@ -151,7 +151,7 @@ def test_a_newer_python_is_told_why_not():
             print(error)
     """
     told = run(program)
-    assert "do not run on Python 3.12: they spin for ever in their first frame" in told
+    assert "do not run on Python 3.12: they hang in their first frame" in told
     assert "libretro core" in told
 
 
@@ -160,7 +160,7 @@ def test_missing_bindings_are_answered_with_the_commands_that_install_them():
         import sys
         sys.modules["mgba._pylib"] = None
         from ninelives.errors import EmulatorError
-        from ninelives.sims import mgba
+        from ninelives.sims.emulators import mgba
         try:
             mgba.library()
         except EmulatorError as error:

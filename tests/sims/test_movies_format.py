@@ -9,8 +9,8 @@ import pytest
 
 from ninelives.errors import CheckpointError, ConfigError, UsageError
 from ninelives.sims.emulators import movies
-from ninelives.sims.emulators.emulator import Identity, pad_of
-from ninelives.sims.emulators.movies import Hasher, Movie, Recorder, replayed
+from ninelives.sims.emulators.machine import Identity, pad_of
+from ninelives.sims.emulators.movies import Hasher, Movie, MovieRecorder, replayed
 
 IDENTITY = Identity("libretro", "mGBA", "0.10.1", "gba", "ab" * 32)
 PADS = (0, 0, 16, 16, 16, 128, 0)
@@ -18,7 +18,7 @@ PADS = (0, 0, 16, 16, 16, 128, 0)
 
 @pytest.fixture
 def movie():
-    recorder = Recorder(IDENTITY, 4, "ninelives/Errand-v0", b"a state")
+    recorder = MovieRecorder(IDENTITY, 4, "ninelives/Errand-v0", b"a state")
     for step, pad in enumerate(PADS):
         recorder.note(pad, struct.pack("<Q", step))
     return recorder.movie()
@@ -35,7 +35,7 @@ def test_a_movie_comes_back_from_its_file_as_it_was(movie, tmp_path):
 def test_a_file_that_is_there_is_not_overwritten(movie, tmp_path):
     path = tmp_path / "walk.movie"
     path.write_bytes(b"precious")
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="already exists"):
         movie.write(path)
     assert path.read_bytes() == b"precious"
     assert list(tmp_path.iterdir()) == [path], "no half-written file stays behind"
@@ -49,7 +49,7 @@ def test_a_movie_tells_whether_it_began_when_the_machine_was_switched_on(movie):
 
 
 def test_a_movie_ends_with_a_whole_step_wherever_recording_was_interrupted():
-    recorder = Recorder(IDENTITY, 4, "game", b"")
+    recorder = MovieRecorder(IDENTITY, 4, "game", b"")
     recorder.note(1, bytes(8))
     with pytest.raises(TypeError):
         recorder.note(2, None)
@@ -57,14 +57,14 @@ def test_a_movie_ends_with_a_whole_step_wherever_recording_was_interrupted():
 
 
 def test_held_buttons_take_little_room():
-    held = Recorder(IDENTITY, 4, "game", b"")
+    held = MovieRecorder(IDENTITY, 4, "game", b"")
     for _ in range(10_000):
         held.note(16, bytes(8))
     assert len(held.movie().to_bytes()) < 10_000 * movies.HASH_BYTES + 1000
 
 
 def test_a_movie_without_steps_is_a_movie():
-    empty = Recorder(IDENTITY, 1, "game", b"").movie()
+    empty = MovieRecorder(IDENTITY, 1, "game", b"").movie()
     assert Movie.from_bytes(empty.to_bytes()) == empty
 
 
@@ -88,7 +88,7 @@ def test_a_movie_that_was_cut_short_is_refused_wherever_the_cut_is(movie):
 
 @pytest.mark.parametrize("data", [b"", b"RKMOVIE", b"\x89PNG\r\n\x1a\n" + bytes(100), random.Random(0).randbytes(500)])
 def test_what_is_no_movie_is_refused(data):
-    with pytest.raises(CheckpointError, match="is no movie of Ninelives's"):
+    with pytest.raises(CheckpointError, match="is not a Ninelives movie"):
         Movie.from_bytes(data)
 
 
@@ -160,17 +160,17 @@ def test_a_movie_from_a_stranger_cannot_lie(data):
 
 
 def test_a_movie_that_could_not_be_read_again_is_not_begun():
-    assert Movie.from_bytes(Recorder(IDENTITY, 1000, "game", b"").movie().to_bytes()).frame_skip == 1000
+    assert Movie.from_bytes(MovieRecorder(IDENTITY, 1000, "game", b"").movie().to_bytes()).frame_skip == 1000
     with pytest.raises(ConfigError, match="must be a whole number from 1 to 1000"):
-        Recorder(IDENTITY, 1001, "game", b"")
+        MovieRecorder(IDENTITY, 1001, "game", b"")
 
 
 def test_a_movie_has_an_end(monkeypatch):
     monkeypatch.setattr(movies, "LONGEST_STEPS", 2)
-    recorder = Recorder(IDENTITY, 4, "game", b"")
+    recorder = MovieRecorder(IDENTITY, 4, "game", b"")
     recorder.note(0, bytes(8))
     recorder.note(0, bytes(8))
-    with pytest.raises(UsageError, match="begin another"):
+    with pytest.raises(UsageError, match="start another"):
         recorder.note(0, bytes(8))
 
 
@@ -178,7 +178,7 @@ SCRIPT = [pad_of("right")] * 5 + [0] * 3 + [pad_of("down", "a")] * 4
 
 
 def recorded(emulator, start):
-    hasher, recorder = Hasher(emulator), Recorder(emulator.identity, emulator.frame_skip, "tiny", b"")
+    hasher, recorder = Hasher(emulator), MovieRecorder(emulator.identity, emulator.frame_skip, "tiny", b"")
     emulator.load(start)
     for pad in SCRIPT:
         emulator.step(pad)
@@ -209,5 +209,5 @@ def test_another_number_of_frames_is_refused(new_mgba, machine):
     emulator = machine(new_mgba, frame_skip=4)
     emulator.advance(10, 0)
     movie = recorded(emulator, emulator.save())
-    with pytest.raises(ConfigError, match="4 frames a step, the emulator 2"):
+    with pytest.raises(ConfigError, match="4 frames per step, the emulator 2"):
         next(replayed(movie, machine(new_mgba, frame_skip=2)))

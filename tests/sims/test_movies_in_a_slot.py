@@ -8,32 +8,32 @@ import pytest
 
 from ninelives.console.game_session import GameSession, find_game
 from ninelives.errors import CheckpointError
-from ninelives.sims.emulators.emulator import pad_of
-from ninelives.sims.emulators.movies import Recorder
+from ninelives.sims.emulators.machine import pad_of
+from ninelives.sims.emulators.movies import MovieRecorder
 
 PADS = [0] * 20 + [pad_of("start")] * 2 + [0] * 5 + [pad_of("right")] * 10 + [pad_of("right", "a")] * 8
 
 
-def filmed(game, murders=()):
+def filmed(game, kills=()):
     with GameSession(find_game(game, None), frame_skip=2, hashed=True) as slot:
-        recorder = Recorder(slot.identity, slot.frame_skip, game, slot.start)
+        recorder = MovieRecorder(slot.identity, slot.frame_skip, game, slot.start)
         for step, pad in enumerate(PADS):
-            if step in murders:
+            if step in kills:
                 os.kill(slot.pid, signal.SIGKILL)
             recorder.note(pad, slot.step(pad))
         return recorder.movie(), slot.picture().copy()
 
 
 @pytest.mark.parametrize("game", ["ninelives/Lantern-v0", "ninelives/Errand-v0"])
-def test_a_murdered_worker_leaves_no_trace_in_a_movie(game):
+def test_a_killed_worker_leaves_no_trace_in_a_movie(game):
     quiet, last = filmed(game)
-    murdered, seen = filmed(game, murders=(3, 30))
-    assert murdered == quiet
+    disturbed, seen = filmed(game, kills=(3, 30))
+    assert disturbed == quiet
     assert np.array_equal(seen, last)
     assert len({quiet.hash_of(step) for step in range(quiet.steps)}) > 20, "the game moves"
 
 
-def test_a_moment_is_gone_back_to_also_after_a_murder():
+def test_a_moment_is_gone_back_to_also_after_a_kill():
     with GameSession(find_game("ninelives/Lantern-v0", None), hashed=True) as slot:
         for pad in PADS[:25]:
             slot.step(pad)
@@ -53,6 +53,6 @@ def test_a_moment_of_another_game_is_refused_before_the_worker_sees_it():
     with GameSession(find_game("ninelives/Errand-v0", None)) as slot:
         with pytest.raises(CheckpointError, match="another ROM"):
             slot.go_to(moment)
-        with pytest.raises(CheckpointError, match="no snapshot"):
+        with pytest.raises(CheckpointError, match="not a Ninelives snapshot"):
             slot.go_to(b"nothing")
         slot.step(0)

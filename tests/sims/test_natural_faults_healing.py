@@ -15,8 +15,11 @@ from ninelives.testing.natural import FAULTS, Natural, missing
 from ninelives.testing.zoo import When
 
 SLOTS, GUILTY, STEPS, FAULT_STEP = 2, 1, 18, 13
-STEP_LIMIT_S, CONSTRUCT_LIMIT_S, PATIENCE_S = 2.5, 4.0, 60.0
-STRIKING = [name for name, fault in FAULTS.items() if fault.strike]
+STEP_LIMIT_S, CONSTRUCT_LIMIT_S, PATIENCE_S = 1.5, 3.0, 60.0
+FULL = os.environ.get("NINELIVES_FULL") == "1"
+LONG = () if FULL else ("old_mgba_state_byte", "dropped_picture")
+"""Under ``NINELIVES_FULL=1`` too: a hang and a crash like others here, on emulators that others here cover."""
+TRIGGERED = [name for name, fault in FAULTS.items() if fault.trigger and name not in LONG]
 DOING = {
     "fceumm_state_length": ("in load\n", "(retro_unserialize+"),
     "old_mgba_state_byte": ("in run\n", ""),  # its loop asks for the time, and a stack cannot be followed out of there
@@ -70,7 +73,7 @@ def of_kind(events, kind):
     return [event for event in events if isinstance(event, kind)]
 
 
-@pytest.mark.parametrize("name", STRIKING)
+@pytest.mark.parametrize("name", TRIGGERED)
 def test_a_pool_heals_through_it_with_the_same_bits(name):
     require(name)
     seen = FAULTS[name].seen
@@ -113,10 +116,10 @@ def test_a_later_generation_whose_constructor_never_ends_is_replaced_by_the_next
     assert [event.slots for event in of_kind(events, SlotHealed)] == [(GUILTY,)]
 
 
-def test_it_may_strike_in_a_reset_too(tmp_path):
+def test_it_may_happen_in_a_reset_too(tmp_path):
     require("run_after_unload")
     quiet = quiet_rows("run_after_unload")
-    when = When("reset", slots=(GUILTY,), generations=None, once=str(tmp_path / "struck"))
+    when = When("reset", slots=(GUILTY,), generations=None, once=str(tmp_path / "done"))
     rows, events = film(Natural("run_after_unload", when))
     assert rows == quiet
     [fault] = of_kind(events, FaultSeen)
@@ -126,9 +129,9 @@ def test_it_may_strike_in_a_reset_too(tmp_path):
 def test_a_plan_is_checked_when_it_is_made_and_goes_anywhere():
     with pytest.raises(ValueError, match="'fire' is not known; allowed: cynes_state_byte"):
         Natural("fire")
-    with pytest.raises(ValueError, match="endless_constructor breaks in construct"):
+    with pytest.raises(ValueError, match="endless_constructor happens in construct"):
         Natural("endless_constructor", When("step"))
-    with pytest.raises(ValueError, match="unread_log breaks in step or reset"):
+    with pytest.raises(ValueError, match="unread_log happens in step or reset"):
         Natural("unread_log", When("construct"))
     plan = Natural("unread_log", When("step", at=3, slots=(1,)))
     assert pickle.loads(pickle.dumps(plan)) == plan

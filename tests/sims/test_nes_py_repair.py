@@ -9,7 +9,7 @@ from stand_in_roms import mario_stand_in
 
 import ninelives
 from ninelives.errors import ClosedError, ConfigError, EmulatorError, UsageError
-from ninelives.sims.emulators import nes
+from ninelives.sims.emulators import nes_py_env
 
 pytestmark = pytest.mark.usefixtures("runner_rom")
 
@@ -98,7 +98,7 @@ def test_an_endless_loop_ends_with_an_error_that_names_it(runner_rom, tmp_path, 
     stuck = tmp_path / "stuck.nes"
     stuck.write_bytes(mario_stand_in(title_ends=False))
     path, is_copied = (stuck, False) if cause == "the title never ends" else (runner_rom, True)
-    with pytest.raises(EmulatorError, match=r"Runner\._skip_start_screen \(nes_games\.py:\d+\) ran 300 frames"):
+    with pytest.raises(EmulatorError, match=r"Runner\._skip_start_screen \(nes_games\.py:\d+\) skipped 300 frames"):
         play(path, ram_is_copied=is_copied, max_skipped_frames=300)
     play(runner_rom).close()  # the bound of the last is not the next one's
 
@@ -109,17 +109,17 @@ def test_the_bound_of_one_game_is_not_anothers(runner_rom):
         env.reset()
         for _ in range(bound):
             env._game._frame_advance(0)
-        with pytest.raises(EmulatorError, match=f"ran {bound} frames"):
+        with pytest.raises(EmulatorError, match=f"skipped {bound} frames"):
             env._game._frame_advance(0)
         env.close()
 
 
 def test_a_relative_path_is_the_users_also_in_a_pool_and_a_path_will_do(runner_rom, monkeypatch):
     monkeypatch.chdir(runner_rom.parent)
-    nes.NesPyEnv(rom_path=runner_rom).close()
-    nes.NesPyEnv(rom_path=runner_rom.name).close()
+    nes_py_env.NesPyEnv(rom_path=runner_rom).close()
+    nes_py_env.NesPyEnv(rom_path=runner_rom.name).close()
     settings = {"rom_path": runner_rom.name, "actions": ("noop", "right")}
-    game = ninelives.EnvSpec("ninelives.sims.emulators.nes:NesPyEnv", settings)
+    game = ninelives.EnvSpec("ninelives.sims.emulators.nes_py_env:NesPyEnv", settings)
     with ninelives.Pool(game, 1, start_method="fork") as pool:
         assert pool.reset(seed=0).obs.shape == (1, 240, 256, 3)
 
@@ -152,7 +152,7 @@ def test_a_registered_id_is_built_without_the_wrappers_of_old_gym(runner_rom):
 
     register("Runner-v0", entry_point=runner(), kwargs={"rom_path": str(runner_rom)})
     try:
-        env = nes.NesPyEnv("Runner-v0")
+        env = nes_py_env.NesPyEnv("Runner-v0")
         assert env.reset()[0].shape == (240, 256, 3)
         assert env.action_space.n == 256
         env.close()
@@ -162,9 +162,9 @@ def test_a_registered_id_is_built_without_the_wrappers_of_old_gym(runner_rom):
 
 def test_what_is_not_there_is_named(runner_rom):
     with pytest.raises(ConfigError, match="'Nothing-v0' is not registered"):
-        nes.NesPyEnv("Nothing-v0")
+        nes_py_env.NesPyEnv("Nothing-v0")
     with pytest.raises(ConfigError, match="no button 'jump'; allowed: noop, a, b"):
-        nes.NesPyEnv(runner(), rom_path=str(runner_rom), actions=["right+jump"])
+        nes_py_env.NesPyEnv(runner(), rom_path=str(runner_rom), actions=["right+jump"])
 
 
 @pytest.mark.parametrize(
@@ -177,17 +177,17 @@ def test_what_is_not_there_is_named(runner_rom):
         ({"actions": [3]}, "actions=[3] must be a list of names"),
         ({"actions": "right"}, "actions='right' must be a list of names"),
         ({"render_mode": "human"}, "render_mode='human' is not known; allowed: 'rgb_array', None"),
-        ({"rom_path": 3}, "rom_path=3 must be the name of a file"),
+        ({"rom_path": 3}, "rom_path=3 must be a file name"),
     ],
 )
 def test_a_mistake_is_refused_with_what_is_allowed(runner_rom, settings, told):
     with pytest.raises(ConfigError) as refused:
-        nes.NesPyEnv(**{"rom_path": str(runner_rom), **settings})
+        nes_py_env.NesPyEnv(**{"rom_path": str(runner_rom), **settings})
     assert told in str(refused.value)
 
 
 def test_an_action_that_does_not_exist_is_refused(runner_rom, env):
-    raw = nes.NesPyEnv(rom_path=runner_rom)
+    raw = nes_py_env.NesPyEnv(rom_path=runner_rom)
     for game, actions, last in ((env, (-1, len(ACTIONS), 1.7, None, "a"), len(ACTIONS) - 1), (raw, (-1, 256), 255)):
         game.reset()
         for action in actions:
@@ -202,9 +202,9 @@ def test_a_missing_package_is_answered_with_the_command_that_installs_it():
         import sys
         sys.modules["nes_py"] = None
         from ninelives.errors import EmulatorError
-        from ninelives.sims import nes
+        from ninelives.sims.emulators import nes_py_env
         try:
-            nes.NesPyEnv(rom_path="game.nes")
+            nes_py_env.NesPyEnv(rom_path="game.nes")
         except EmulatorError as error:
             print(error)
     """
@@ -212,5 +212,5 @@ def test_a_missing_package_is_answered_with_the_command_that_installs_it():
 
 
 def test_importing_it_says_nothing():
-    done = run_program("from ninelives.sims import nes; nes.repair()", "-W", "error")
+    done = run_program("from ninelives.sims.emulators import nes_py_env; nes_py_env.repair()", "-W", "error")
     assert done.stdout + done.stderr == ""

@@ -107,7 +107,7 @@ def test_pictures_that_are_handed_out_are_not_touched_again():
 
 
 def wrong_plans():
-    rows, columns = resize.side(160, 84), resize.side(240, 84)
+    rows, columns = resize.axis(160, 84), resize.axis(240, 84)
     source, target = noise((160, 240)), np.empty((84, 84), np.uint8)
     far = columns[0].copy()
     far[7] = 237
@@ -129,5 +129,5 @@ def wrong_plans():
 def test_native_code_reads_nothing_outside_of_a_picture(wrong):
     native = native_module("ninelives.sims.emulators._resize")
     assert native is not None
-    with pytest.raises(ValueError, match="do not fit together"):
+    with pytest.raises(ValueError, match="do not match the plan"):
         native.resize_area(*wrong_plans()[wrong])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ninelives.errors import CheckpointError, ConfigError
 from ninelives.sims.emulators import rewards as r
 from ninelives.sims.emulators.packing import pack, split, unpack
-from ninelives.sims.emulators.term_scorer import Tally
+from ninelives.sims.emulators.term_scorer import TermScorer
 
 
 def value(term, before, after):
@@ -118,7 +118,7 @@ def as_in_a_file(saved):
     ("make", "told"),
     [
         (r.explored, "explored() needs the names"),
-        (r.total, "total() needs terms"),
+        (r.total, "total() needs at least one term"),
         (lambda: r.stagnation("x", 0), "steps=0 must be a whole number"),
         (lambda: r.stagnation("x", 1.5), "steps=1.5 must be a whole number"),
         (lambda: r.delta("x", wrap=0), "delta: wrap=0 must be a whole number above one"),
@@ -127,7 +127,7 @@ def as_in_a_file(saved):
         (lambda: r.gained("x") * "2", "gained_x * '2' must be a number"),
         (lambda: r.gained("x") / r.gained("y"), "gained_x / the term gained_y must be a number"),
         (lambda: r.gained("x") / 0, "cannot be divided by zero"),
-        (lambda: r.gained("x") + 5, "5 is no term"),
+        (lambda: r.gained("x") + 5, "5 is not a term"),
         (lambda: r.weighted({"x": r.gained("x")}, {"x": 1.0}, {"x": "2"}), "weights: x='2' must be a number"),
         (lambda: r.weighted({"x": r.gained("x")}, {"x": 1.0}, 3), "weights=3 must map names to numbers"),
     ],
@@ -169,18 +169,19 @@ class Counter:
 
 
 def test_any_function_is_a_term_and_every_term_has_a_name():
-    tally = Tally("rewards", [bonus, lambda before, after: 1, Counter(), r.gained("x"), r.gained("x").named("again")])
-    assert tally.names == ["bonus", "term_1", "Counter", "gained_x", "again"]
-    assert tally.values({"x": 1}, {"x": 3}) == [7, 1, 1, 2, 2]
-    assert tally.fields == {"x"}
+    terms = [bonus, lambda before, after: 1, Counter(), r.gained("x"), r.gained("x").named("again")]
+    scorer = TermScorer("rewards", terms)
+    assert scorer.names == ["bonus", "term_1", "Counter", "gained_x", "again"]
+    assert scorer.values({"x": 1}, {"x": 3}) == [7, 1, 1, 2, 2]
+    assert scorer.fields == {"x"}
 
 
 def test_a_function_with_a_memory_keeps_it_as_a_part_of_a_sum():
     terms = [r.total(Counter(), bonus, name="both")]
-    tally, other = Tally("rewards", terms), Tally("rewards", terms)
-    assert [tally.values({}, {}) for _ in range(2)] == [[8], [9]]
+    scorer, other = TermScorer("rewards", terms), TermScorer("rewards", terms)
+    assert [scorer.values({}, {}) for _ in range(2)] == [[8], [9]]
     assert other.values({}, {}) == [8], "each has a copy of its own"
-    other.load(tally.save())
+    other.load(scorer.save())
     assert other.values({}, {}) == [10]
     other.reset()
     assert other.values({}, {}) == [8]
@@ -189,33 +190,33 @@ def test_a_function_with_a_memory_keeps_it_as_a_part_of_a_sum():
 def test_the_advice_for_two_functions_of_one_name_works():
     one, other = (functools.partial(times, factor=factor) for factor in (2, 3))
     with pytest.raises(ConfigError, match=r"two terms are called 'partial'.*total\(function, name='...'\)"):
-        Tally("rewards", [one, other])
-    tally = Tally("rewards", [one, r.total(other, name="thrice")])
-    assert tally.names == ["partial", "thrice"]
-    assert tally.values({"x": 1}, {"x": 2}) == [4, 6]
+        TermScorer("rewards", [one, other])
+    scorer = TermScorer("rewards", [one, r.total(other, name="thrice")])
+    assert scorer.names == ["partial", "thrice"]
+    assert scorer.values({"x": 1}, {"x": 2}) == [4, 6]
 
 
 def test_two_environments_do_not_share_what_a_term_remembers():
     terms = [Counter(), r.explored("x")]
-    one, other = Tally("rewards", terms), Tally("rewards", terms)
+    one, other = TermScorer("rewards", terms), TermScorer("rewards", terms)
     assert one.values({"x": 0}, {"x": 1}) == [1, 1]
     assert other.values({"x": 0}, {"x": 1}) == [1, 1]
 
 
-def test_a_tally_that_was_saved_goes_on_the_same_and_refuses_other_terms():
-    tally = Tally("ends", [Counter(), r.explored("x"), bonus])
-    tally.values({"x": 0}, {"x": 1})
-    other = Tally("ends", [Counter(), r.explored("x"), bonus])
-    other.load(tally.save())
-    assert other.values({"x": 1}, {"x": 2}) == tally.values({"x": 1}, {"x": 2}) == [2, 1, 7]
+def test_a_scorer_that_was_saved_goes_on_the_same_and_refuses_other_terms():
+    scorer = TermScorer("ends", [Counter(), r.explored("x"), bonus])
+    scorer.values({"x": 0}, {"x": 1})
+    other = TermScorer("ends", [Counter(), r.explored("x"), bonus])
+    other.load(scorer.save())
+    assert other.values({"x": 1}, {"x": 2}) == scorer.values({"x": 1}, {"x": 2}) == [2, 1, 7]
     with pytest.raises(CheckpointError, match="the snapshot has terms Counter, explored_x, this environment Counter"):
-        Tally("ends", [Counter()]).load(tally.save())
+        TermScorer("ends", [Counter()]).load(scorer.save())
 
 
 def test_an_end_asks_every_term_for_they_may_remember():
-    tally = Tally("ends", [bonus, Counter()])
-    assert tally.any({}, {})
-    assert tally.save() == {"Counter": 1}
+    scorer = TermScorer("ends", [bonus, Counter()])
+    assert scorer.any({}, {})
+    assert scorer.save() == {"Counter": 1}
 
 
 class HalfTerm:
@@ -232,7 +233,7 @@ class HalfTerm:
     ("terms", "told"),
     [
         ([r.gained("x"), r.gained("x")], "two terms are called 'gained_x'"),
-        ([5], "5 is no term"),
+        ([5], "5 is not a term"),
         (bonus, "must be a list of terms, not one"),
         (None, "rewards=None must be a list of terms"),
         ({1: bonus}, "must be a list of terms"),
@@ -241,5 +242,5 @@ class HalfTerm:
 )
 def test_terms_that_make_no_sense_are_refused(terms, told):
     with pytest.raises(ConfigError) as refused:
-        Tally("rewards", terms)
+        TermScorer("rewards", terms)
     assert told in str(refused.value)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ninelives.sims.emulators.sparse import BLOCK, MOST_PARTS, squeeze, squeeze_plainly, stretch
+from ninelives.sims.emulators.sparse import BLOCK, MOST_PARTS, expand, squeeze, squeeze_in_python
 
 MOST = 1 << 20
 SIZES = st.sampled_from([0, 1, 7, 8, BLOCK - 1, BLOCK, BLOCK + 1, 8 * BLOCK, 9 * BLOCK + 5])
@@ -25,13 +25,13 @@ def patchy(size, seed):
 @given(st.lists(st.tuples(SIZES, st.integers(0, 99)), max_size=4))
 def test_parts_come_back_as_one(parts):
     blobs = [patchy(size, seed) for size, seed in parts]
-    assert stretch(squeeze(*blobs), MOST) == b"".join(blobs)
+    assert expand(squeeze(*blobs), MOST) == b"".join(blobs)
 
 
 @given(st.lists(st.tuples(SIZES, st.integers(0, 99)), max_size=6))
 def test_without_native_code_the_same_is_written(parts):
     blobs = [patchy(size, seed) for size, seed in parts]
-    assert squeeze(*blobs) == squeeze_plainly(*blobs)
+    assert squeeze(*blobs) == squeeze_in_python(*blobs)
 
 
 def test_many_parts_are_no_others():
@@ -48,7 +48,7 @@ def test_only_blocks_with_something_in_them_are_kept():
 @pytest.mark.parametrize("size", [0, 1, 5 * BLOCK, 100 * BLOCK])
 def test_nothing_but_zeros_is_next_to_nothing(size):
     assert len(squeeze(bytes(size))) <= 8 + 13
-    assert stretch(squeeze(bytes(size)), MOST) == bytes(size)
+    assert expand(squeeze(bytes(size)), MOST) == bytes(size)
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_nothing_but_zeros_is_next_to_nothing(size):
         (b"\0" * 7, "no size"),
         (struct.pack("<Q", MOST + 1), "more than"),
         (struct.pack("<Q", 2**63), "more than"),
-        (struct.pack("<Q", 9 * BLOCK) + b"\0", "which blocks"),
-        (struct.pack("<Q", BLOCK) + b"\x80", "said to be there"),
-        (struct.pack("<Q", BLOCK) + b"\0" + bytes(BLOCK), "said to be there"),
-        (squeeze(patchy(9 * BLOCK, 1))[:-1], "said to be there"),
-        (squeeze(patchy(9 * BLOCK, 1)) + b"\0", "said to be there"),
+        (struct.pack("<Q", 9 * BLOCK) + b"\0", "bits of the blocks are missing"),
+        (struct.pack("<Q", BLOCK) + b"\x80", "bytes of blocks instead of"),
+        (struct.pack("<Q", BLOCK) + b"\0" + bytes(BLOCK), "bytes of blocks instead of"),
+        (squeeze(patchy(9 * BLOCK, 1))[:-1], "bytes of blocks instead of"),
+        (squeeze(patchy(9 * BLOCK, 1)) + b"\0", "bytes of blocks instead of"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(data, words):
     with pytest.raises(ValueError, match=words):
-        stretch(data, MOST)
+        expand(data, MOST)

@@ -27,5 +27,5 @@ class Drifting:
 def test_a_machine_that_drifts_may_be_built_but_begins_no_episode(machine, new_mgba):
     starts = Starts(Drifting(machine(new_mgba, frame_skip=2)), (), ())
     for _ in range(2):
-        with pytest.raises(EmulatorError, match=r"the moment after boot: mGBA .* does not bring a moment back exactly"):
+        with pytest.raises(EmulatorError, match=r"the moment after boot: mGBA .* does not restore this state exactly"):
             starts.choose(np.random.default_rng(0), None)

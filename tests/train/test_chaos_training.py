@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from ninelives.testing.kill_plan import strike
+from ninelives.testing.kill_plan import inject
 from ninelives.train import Callback, NetConfig, PoolConfig, PpoConfig, TrainConfig, train
 
 FULL = os.environ.get("NINELIVES_FULL") == "1"
@@ -69,7 +69,7 @@ class Murders(Callback):
             self._turn.acquire()
             while not self._over.wait(LONGEST_S * self._rng.random()):
                 pid = self._rng.choice(self._pool.worker_pids)
-                if pid is not None and strike(pid, kind):
+                if pid is not None and inject(pid, kind):
                     self.delivered[kind] += 1
                     break
 
@@ -94,7 +94,7 @@ class EverySecond(Murders):
             second += 1
             kind = "hang" if second % 60 == 30 else "kill"
             pid = self._rng.choice(self._pool.worker_pids)
-            self.delivered[kind] += pid is not None and strike(pid, kind)
+            self.delivered[kind] += pid is not None and inject(pid, kind)
 
 
 @pytest.mark.skipif(not FULL, reason="takes minutes; NINELIVES_FULL=1 runs it")

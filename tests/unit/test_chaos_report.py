@@ -1,4 +1,4 @@
-"""Chaos without a process: how murders are planned, rows compared, and a run judged."""
+"""Chaos without a process: how faults are planned, rows compared, and a run judged."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ninelives.pool.batch import Batch, Episodes
 from ninelives.spec.arrays import tree_of
 from ninelives.spec.infos import add_info
 from ninelives.testing import Chaos, ChaosReport
-from ninelives.testing.chaos_report import Percentiles, Witness
-from ninelives.testing.kill_plan import Mercy, plan_murders
+from ninelives.testing.chaos_report import EventCounts, Percentiles
+from ninelives.testing.kill_plan import KillLimiter, plan_kills
 from ninelives.testing.paired_run import Comparison, Difference
-from ninelives.testing.row_diff import first_unlike, rows_of
+from ninelives.testing.row_diff import first_mismatch, rows_of
 
 BOX = spaces.Box(-np.inf, np.inf, (2, 2), np.float64)
 WANTED = {"kill": 200, "hang": 20, "segfault": 20}
@@ -39,65 +39,65 @@ def batch_of(obs=None, infos=(), slots=2, **columns):
     return Batch(np.zeros((slots, 2, 2)) if obs is None else obs, infos=merged, **rows)
 
 
-def unlike(expected, got, row=0, space=BOX, ignored=()):
+def mismatch(expected, got, row=0, space=BOX, ignored=()):
     node = tree_of(space)
-    found = first_unlike(rows_of(expected, node)[row], rows_of(got, node)[row], ignored)
+    found = first_mismatch(rows_of(expected, node)[row], rows_of(got, node)[row], ignored)
     return None if found is None else (found.what, found.expected, found.got)
 
 
 # ---- the plan -------------------------------------------------------------------------------------------------------
 
 
-def test_every_murder_is_planned_within_the_run_and_the_same_again_with_the_same_seed():
-    plan = plan_murders(WANTED, 2500, 4, 0.5, random.Random(1))
+def test_every_fault_is_planned_within_the_run_and_the_same_again_with_the_same_seed():
+    plan = plan_kills(WANTED, 2500, 4, 0.5, random.Random(1))
     assert {kind: sum(m.kind == kind for m in plan) for kind in WANTED} == WANTED
     assert [m.batch for m in plan] == sorted(m.batch for m in plan)
     assert all(0 <= m.batch < 2500 for m in plan)
     assert {m.worker for m in plan} == {0, 1, 2, 3}
-    assert plan == plan_murders(WANTED, 2500, 4, 0.5, random.Random(1))
-    assert plan != plan_murders(WANTED, 2500, 4, 0.5, random.Random(2))
+    assert plan == plan_kills(WANTED, 2500, 4, 0.5, random.Random(1))
+    assert plan != plan_kills(WANTED, 2500, 4, 0.5, random.Random(2))
 
 
-def test_some_murders_come_within_microseconds_and_some_hit_a_worker_that_is_being_brought_back():
-    plan = plan_murders(WANTED, 2500, 4, 0.5, random.Random(1))
+def test_some_faults_come_within_microseconds_and_some_hit_a_worker_that_is_being_brought_back():
+    plan = plan_kills(WANTED, 2500, 4, 0.5, random.Random(1))
     delays = [m.delay_s for m in plan]
     assert min(delays) < 1e-5
     again = [two for one, two in pairwise(plan) if (one.batch, one.worker) == (two.batch, two.worker)]
     assert len(again) > len(plan) / 5
-    assert 0.3 < max(murder.delay_s for murder in again) < 0.5
+    assert 0.3 < max(kill.delay_s for kill in again) < 0.5
 
 
 def test_a_worker_is_hit_three_times_at_most_until_all_its_slots_went_on():
-    mercy = Mercy([(0, 1), (2,)])
+    limiter = KillLimiter([(0, 1), (2,)])
     for _ in range(3):
-        assert mercy.allows(0, "kill")
-        mercy.hit(0, "kill")
-    assert not mercy.allows(0, "kill")
-    assert mercy.allows(1, "kill")
+        assert limiter.allows(0, "kill")
+        limiter.hit(0, "kill")
+    assert not limiter.allows(0, "kill")
+    assert limiter.allows(1, "kill")
     for slots in ([0], [0], [0, 2], [1], [1]):
-        mercy.saw(slots)
-        assert not mercy.allows(0, "kill")
-    mercy.saw([1])
-    assert mercy.allows(0, "kill")
+        limiter.saw(slots)
+        assert not limiter.allows(0, "kill")
+    limiter.saw([1])
+    assert limiter.allows(0, "kill")
 
 
 @pytest.mark.parametrize("kind", ["hang", "segfault"])
 def test_only_one_of_the_blows_may_look_like_the_environments_own_doing(kind):
-    mercy = Mercy([(0,)])
-    mercy.hit(0, kind)
-    assert mercy.allows(0, "kill")
-    assert not mercy.allows(0, "hang")
-    assert not mercy.allows(0, "segfault")
+    limiter = KillLimiter([(0,)])
+    limiter.hit(0, kind)
+    assert limiter.allows(0, "kill")
+    assert not limiter.allows(0, "hang")
+    assert not limiter.allows(0, "segfault")
 
 
 def test_rows_made_before_the_last_blow_do_not_count():
-    mercy = Mercy([(0,)])
-    mercy.hit(0, "hang")
-    mercy.saw([0])
-    mercy.saw([0])
-    mercy.hit(0, "kill")
-    mercy.saw([0])
-    assert not mercy.allows(0, "hang")
+    limiter = KillLimiter([(0,)])
+    limiter.hit(0, "hang")
+    limiter.saw([0])
+    limiter.saw([0])
+    limiter.hit(0, "kill")
+    limiter.saw([0])
+    assert not limiter.allows(0, "hang")
 
 
 @pytest.mark.parametrize("wrong", [{"kills": -1}, {"hangs": -1}, {"segfaults": -1}, {"steps": 0}])
@@ -116,25 +116,25 @@ def test_finished_slots_that_wait_for_a_reset_need_full_batches():
 
 def test_equal_rows_are_equal_also_where_they_hold_nan():
     obs = np.full((2, 2, 2), np.nan)
-    assert unlike(batch_of(obs), batch_of(obs.copy())) is None
+    assert mismatch(batch_of(obs), batch_of(obs.copy())) is None
 
 
 def test_the_first_number_that_differs_is_named_with_its_place():
     got = np.zeros((2, 2, 2))
     got[1, 1, 0] = 3.0
-    assert unlike(batch_of(), batch_of(got), row=0) is None
-    assert unlike(batch_of(), batch_of(got), row=1) == ("obs[1, 0]", 0.0, 3.0)
+    assert mismatch(batch_of(), batch_of(got), row=0) is None
+    assert mismatch(batch_of(), batch_of(got), row=1) == ("obs[1, 0]", 0.0, 3.0)
 
 
 def test_zero_is_not_minus_zero():
-    assert unlike(batch_of(), batch_of(np.full((2, 2, 2), -0.0)))[0] == "obs[0, 0]"
+    assert mismatch(batch_of(), batch_of(np.full((2, 2, 2), -0.0)))[0] == "obs[0, 0]"
 
 
 @pytest.mark.parametrize("column", ["reward", "terminated", "truncated"])
 def test_rewards_and_flags_are_compared(column):
     other = batch_of(**{column: np.array([0, 1], batch_of().reward.dtype if column == "reward" else bool)})
-    assert unlike(batch_of(), other, row=0) is None
-    assert unlike(batch_of(), other, row=1) == (column, 0, 1)
+    assert mismatch(batch_of(), other, row=0) is None
+    assert mismatch(batch_of(), other, row=1) == (column, 0, 1)
 
 
 def test_observations_of_any_structure_are_compared():
@@ -144,27 +144,27 @@ def test_observations_of_any_structure_are_compared():
         obs = {"picture": np.zeros((2, 2, 2)), "words": (("a", word), np.array([1, 2]))}
         return batch_of(obs)
 
-    assert unlike(batch("b"), batch("c"), row=0, space=space) is None
-    assert unlike(batch("b"), batch("c"), row=1, space=space) == ("obs.words[0]", "b", "c")
+    assert mismatch(batch("b"), batch("c"), row=0, space=space) is None
+    assert mismatch(batch("b"), batch("c"), row=1, space=space) == ("obs.words[0]", "b", "c")
 
 
 def test_infos_are_compared_row_by_row_and_into_the_depth():
     expected = batch_of(infos=[(0, {"a": {"b": 1}, "lives": 3})])
-    assert unlike(expected, batch_of(infos=[(0, {"a": {"b": 1}, "lives": 3}), (1, {"lives": 2})])) is None
-    assert unlike(expected, batch_of(infos=[(0, {"a": {"b": 2}, "lives": 3})])) == ("info.a.b", 1, 2)
-    assert unlike(expected, batch_of(infos=[(0, {"a": {"b": 1}})])) == ("info.lives", 3, "(not there)")
-    assert unlike(batch_of(), expected)[0] == "info.a"
+    assert mismatch(expected, batch_of(infos=[(0, {"a": {"b": 1}, "lives": 3}), (1, {"lives": 2})])) is None
+    assert mismatch(expected, batch_of(infos=[(0, {"a": {"b": 2}, "lives": 3})])) == ("info.a.b", 1, 2)
+    assert mismatch(expected, batch_of(infos=[(0, {"a": {"b": 1}})])) == ("info.lives", 3, "(missing)")
+    assert mismatch(batch_of(), expected)[0] == "info.a"
 
 
 def test_an_info_is_the_same_in_a_column_of_a_wider_type():
     narrow, wide = [(0, {"score": 3})], [(0, {"score": 3}), (1, {"score": 0.5})]
-    assert unlike(batch_of(infos=narrow), batch_of(infos=wide)) is None
+    assert mismatch(batch_of(infos=narrow), batch_of(infos=wide)) is None
 
 
 def test_objects_that_know_no_equality_are_compared_by_content():
     one, same, other = (batch_of(infos=[(0, {"thing": Thing(n)})]) for n in (1, 1, 2))
-    assert unlike(one, same) is None
-    assert unlike(one, other)[0] == "info.thing"
+    assert mismatch(one, same) is None
+    assert mismatch(one, other)[0] == "info.thing"
 
 
 class Thing:
@@ -175,8 +175,8 @@ class Thing:
 def test_measured_times_are_not_compared_nor_infos_that_may_differ():
     one = batch_of(infos=[(0, {"episode": {"r": 1.0, "t": 0.1}, "pid": 7})])
     two = batch_of(infos=[(0, {"episode": {"r": 1.0, "t": 0.2}, "pid": 8})])
-    assert unlike(one, two) == ("info.pid", 7, 8)
-    assert unlike(one, two, ignored=("pid",)) is None
+    assert mismatch(one, two) == ("info.pid", 7, 8)
+    assert mismatch(one, two, ignored=("pid",)) is None
 
 
 def test_return_and_length_of_an_episode_are_compared_its_duration_is_not():
@@ -184,8 +184,8 @@ def test_return_and_length_of_an_episode_are_compared_its_duration_is_not():
         ended = Episodes(np.array([1]), np.array([total]), np.array([9]), np.array([seconds]))
         return dataclasses.replace(batch_of(), episodes=ended)
 
-    assert unlike(batch(5.0, 0.1), batch(5.0, 0.2), row=1) is None
-    assert unlike(batch(5.0, 0.1), batch(6.0, 0.1), row=1) == ("episode.return", 5.0, 6.0)
+    assert mismatch(batch(5.0, 0.1), batch(5.0, 0.2), row=1) is None
+    assert mismatch(batch(5.0, 0.1), batch(6.0, 0.1), row=1) == ("episode.return", 5.0, 6.0)
 
 
 # ---- the comparison -------------------------------------------------------------------------------------------------
@@ -225,26 +225,26 @@ def test_the_difference_says_whether_a_fault_came_before_it():
 
 
 def test_faults_are_counted_by_signal_or_kind_and_their_slots_remembered():
-    witness = Witness()
+    counts = EventCounts()
     crash = FaultSeen(kind="crashed", phase="step", summary="", signal="SIGKILL", slots=(0, 1))
     for event in (crash, crash, FaultSeen(kind="hung", phase="step", summary="", slots=(3,))):
-        witness.emit(event)
-    witness.emit(RestartScheduled(delay_s=0.0, restarts=1))
-    assert witness.faults == {"SIGKILL": 2, "hung": 1}
-    assert witness.phases == {"step": 3}
-    assert witness.broken == {0, 1, 3}
-    assert witness.restarts == 1
+        counts.emit(event)
+    counts.emit(RestartScheduled(delay_s=0.0, restarts=1))
+    assert counts.faults == {"SIGKILL": 2, "hung": 1}
+    assert counts.phases == {"step": 3}
+    assert counts.broken == {0, 1, 3}
+    assert counts.restarts == 1
 
 
 def test_healed_slots_and_those_that_were_not_are_counted():
-    witness = Witness()
+    counts = EventCounts()
     for slot in (0, 1):
-        witness.emit(SlotHealed(slots=(slot,), seconds=0.1 + slot, replayed=7, from_step=0))
+        counts.emit(SlotHealed(slots=(slot,), seconds=0.1 + slot, replayed=7, from_step=0))
     for step in (4, 5):
-        witness.emit(HealFailed(slots=(2,), reason="diverged", step=step, action=3, detail="it differs"))
-    assert (witness.recoveries_s, witness.replayed_steps) == ([0.1, 1.1], 14)
-    assert witness.not_healed == {"diverged": 2}
-    assert witness.first_not_healed == "diverged: slot 2, step 4, action 3: it differs"
+        counts.emit(HealFailed(slots=(2,), reason="diverged", step=step, action=3, detail="it differs"))
+    assert (counts.recoveries_s, counts.replayed_steps) == ([0.1, 1.1], 14)
+    assert counts.not_healed == {"diverged": 2}
+    assert counts.first_not_healed == "diverged: slot 2, step 4, action 3: it differs"
 
 
 def test_percentiles_of_recoveries():
@@ -253,7 +253,7 @@ def test_percentiles_of_recoveries():
 
 
 GOOD = ChaosReport(
-    env="game:make", steps=20_000, seconds=10.0, murders=WANTED, wanted=WANTED,
+    env="game:make", steps=20_000, seconds=10.0, delivered=WANTED, wanted=WANTED,
     faults={"SIGKILL": 200, "SIGSEGV": 20, "hung": 20}, phases={"idle": 150, "step": 60, "restore": 30}, restarts=240,
     recovery_s=Percentiles(960, 0.03, 0.05, 0.9),
     replayed_steps=4321, compared_rows=20_008, cut_rows=0, not_healed={}, first_not_healed=None, first_difference=None,
@@ -291,8 +291,8 @@ def test_a_good_run_is_called_safe():
     assert words().startswith("safe: after 240 murders all 20,008 rows equal the undisturbed run's")
 
 
-def test_a_run_without_murders_proves_nothing_about_healing():
-    assert "nothing was healed" in words(murders=dict.fromkeys(WANTED, 0))
+def test_a_run_without_faults_proves_nothing_about_healing():
+    assert "nothing was healed" in words(delivered=dict.fromkeys(WANTED, 0))
 
 
 def test_the_first_difference_is_told_with_what_to_do():

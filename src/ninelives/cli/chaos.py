@@ -16,7 +16,7 @@ from ninelives.cli.target import env_spec
 from ninelives.view.words import plural, seconds_in_words
 
 if TYPE_CHECKING:
-    from ninelives.testing.chaos import Progress
+    from ninelives.testing.chaos import ChaosProgress
     from ninelives.testing.chaos_report import ChaosReport
 
 SHORT = 200
@@ -111,7 +111,7 @@ class ChaosCommand:
 
 def facts(report: ChaosReport) -> Iterator[Verdict]:
     """What was counted, one verdict per line."""
-    delivered = ", ".join(f"{report.murders[kind]:,} of {plural(n, kind)}" for kind, n in report.wanted.items())
+    delivered = ", ".join(f"{report.delivered[kind]:,} of {plural(n, kind)}" for kind, n in report.wanted.items())
     yield Verdict("kills", GOOD, delivered)
     yield Verdict("faults", GOOD, f"{_counts(report.faults) or 'none'}; {plural(report.restarts, 'restart')}")
     if report.phases:
@@ -142,7 +142,7 @@ def _judge_rows(report: ChaosReport) -> Iterator[Verdict]:
 
 def conclusion(report: ChaosReport) -> list[str]:
     """The result in words, and what to do next."""
-    kills, rows = sum(report.murders.values()), plural(report.compared_rows, "row")
+    kills, rows = sum(report.delivered.values()), plural(report.compared_rows, "row")
     if report.is_exact and not kills:
         return [f"equal: all {rows} are the same in both runs; no worker was killed, so nothing was healed"]
     if report.is_exact:
@@ -188,7 +188,7 @@ def _short(value: object) -> str:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[Progress], None]]:
+def _progress() -> Iterator[Callable[[ChaosProgress], None]]:
     """A progress bar on a terminal, nothing elsewhere."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -201,8 +201,8 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
     with Bar(*columns, console=console, transient=True, disable=hidden, auto_refresh=False) as bar:
         task = bar.add_task("starting", total=None)
 
-        def show_it(at: Progress) -> None:
-            words = f"{at.steps:,} steps, {at.murders:,} of {plural(at.of_murders, 'kill')}"
+        def show_it(at: ChaosProgress) -> None:
+            words = f"{at.steps:,} steps, {at.delivered:,} of {plural(at., 'kill')}"
             bar.update(task, description=words, completed=at.steps, total=max(at.of_steps, at.steps), refresh=True)
 
         yield show_it

@@ -14,7 +14,7 @@ from ninelives.errors import EmulatorError
 
 if TYPE_CHECKING:
     from ninelives.sims.libretro.cores import FoundCore
-    from ninelives.sims.libretro.machine import Abilities
+    from ninelives.sims.libretro.emulator import Abilities
     from ninelives.sims.libretro.probe import CoreReport
 
 AT_ONCE = 2

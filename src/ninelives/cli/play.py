@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ninelives.console.game_session import ChosenGame, GameSession
     from ninelives.console.terminal import TerminalScreen
     from ninelives.console.window import WindowScreen
-    from ninelives.sims.emulators.movies import Movie, Recorder
+    from ninelives.sims.emulators.movies import Movie, MovieRecorder
 
 
 @dataclass(frozen=True)
@@ -98,12 +98,12 @@ class PlayCommand:
                     say(f"{path}: saved state; start episodes from it with state={str(path)!r}")
         return kept
 
-    def _recorder(self, session: GameSession) -> Recorder | None:
-        from ninelives.sims.emulators.movies import Recorder
+    def _recorder(self, session: GameSession) -> MovieRecorder | None:
+        from ninelives.sims.emulators.movies import MovieRecorder
 
         if self.movie is None:
             return None
-        return Recorder(
+        return MovieRecorder(
             session.identity, session.frame_skip, session.game.name, session.start, switched_on=session.switched_on
         )
 

@@ -220,9 +220,9 @@ class RecordCommand:
 
 
 def _recorded(session: GameSession, pads: Iterator[int]) -> Movie:
-    from ninelives.sims.emulators.movies import Recorder
+    from ninelives.sims.emulators.movies import MovieRecorder
 
-    recorder = Recorder(
+    recorder = MovieRecorder(
         session.identity, session.frame_skip, session.game.name, session.start, switched_on=session.switched_on
     )
     for pad in pads:

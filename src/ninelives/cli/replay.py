@@ -15,7 +15,7 @@ from ninelives.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
     from ninelives.console.game_session import ChosenGame, GameSession
-    from ninelives.sims.emulators.emulator import Identity
+    from ninelives.sims.emulators.machine import Identity
     from ninelives.sims.emulators.movies import Movie
 
 _CORE_OF_BACKEND = {"mgba": "bindings:mgba", "cynes": "cynes"}

@@ -20,7 +20,7 @@ from ninelives.spec.env import EnvSpec
 if TYPE_CHECKING:
     from ninelives.sims.emulators.snapshot import Snapshot
 
-STUDIO = "ninelives.sims.emulators.state_maker:Studio"
+STUDIO = "ninelives.sims.emulators.state_maker:StateMaker"
 
 
 @dataclass(frozen=True)

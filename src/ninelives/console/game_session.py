@@ -20,14 +20,14 @@ import numpy.typing as npt
 
 from ninelives.errors import CheckpointError, ConfigError, EmulatorError
 from ninelives.pool.pool import Pool
-from ninelives.sims.emulators.emulator import Identity
+from ninelives.sims.emulators.machine import Identity
 from ninelives.sims.emulators.snapshot import Snapshot
 from ninelives.spec.env import EnvSpec
 
 if TYPE_CHECKING:
     from ninelives.sims.emulators.movies import Movie
 
-CONSOLE = "ninelives.sims.emulators.console:Console"
+CONSOLE = "ninelives.sims.emulators.pad_env:PadEnv"
 
 
 @dataclass(frozen=True)

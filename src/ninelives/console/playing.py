@@ -20,8 +20,8 @@ from ninelives.clock import Clock
 from ninelives.console.game_session import GameSession
 from ninelives.console.keys import HELP
 from ninelives.errors import ConfigError
-from ninelives.sims.emulators.emulator import pad_of
-from ninelives.sims.emulators.movies import Recorder
+from ninelives.sims.emulators.machine import pad_of
+from ninelives.sims.emulators.movies import MovieRecorder
 from ninelives.sims.emulators.state_files import write_file
 
 FAST = 8
@@ -57,7 +57,7 @@ class GameScreen(Protocol):
 class GameControls:
     """Runs the game as the user commands: pause, single frames, fast mode, saved states."""
 
-    def __init__(self, session: GameSession, out: Path, recorder: Recorder | None = None) -> None:
+    def __init__(self, session: GameSession, out: Path, recorder: MovieRecorder | None = None) -> None:
         self._session, self._out, self._recorder = session, out, recorder
         self._saved: bytes | None = None
         self.paused = self.fast = self.over = False

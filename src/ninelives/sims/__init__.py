@@ -1,1 +1,1 @@
-"""Simulators that are ready to use. Loaded by name inside a worker; they see ``spec`` and nothing above it."""
+"""Simulators that are ready to use. Loaded by name inside a worker; they import ``spec`` and nothing above it."""

@@ -1,17 +1,17 @@
-"""Shipped for tests, ours and yours: environments that break on purpose, honest fakes, checks for environment authors.
+"""Testing tools that come with the package: environments that fail on purpose, fakes, checks for environment authors.
 
 ::
 
-    counting     an environment whose rows prove themselves, and a referee that checks a stream of them
-    faults       ways to break: segfault, hang, exit, bad data ...
-    zoo          those ways put into a counting environment: which, when, in which slot, how often
-    natural      true native crashes and hangs of emulators, in games that otherwise play on
-    fakes        a clock that stands still, a sink that remembers
+    counting     an environment whose rows can be verified, and a referee that verifies a stream of them
+    faults       ways to fail: segfault, hang, exit, bad data, ...
+    zoo          counting environments with one of these faults: which, when, in which slot, how often
+    natural      real native crashes and hangs of emulators, in games that otherwise run normally
+    fakes        a clock that is set by hand, a sink that records events
     leftovers    what a program left behind: processes, descriptors, segments, directories
-    conformance  ``check_env``: what an environment is like before it is trusted with a training run
-    chaos        workers murdered while a pool steps, every row compared with an undisturbed twin's
+    conformance  ``check_env``: examines an environment before it is used for training
+    chaos        kills workers while a pool steps and compares every row with an undisturbed pool
 
-Nothing else of the package may import this one, except the command line's ``check`` and ``chaos`` verbs.
+No other part of the package may import this one, except the command line's ``check`` and ``chaos`` verbs.
 """
 
 from ninelives.testing.chaos import Chaos

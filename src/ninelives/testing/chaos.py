@@ -1,13 +1,13 @@
-"""Chaos: a pool whose workers are murdered while it steps, compared row by row with a twin that nobody disturbs.
+"""Chaos: a pool whose workers are killed while it steps, compared row by row with an undisturbed reference pool.
 
 ::
 
-    actions of slot s ──┬──▶ pool under chaos ──▶ row k of slot s ──┐
-                        │      ▲ murderer (thread)                  ├──▶ equal?   else: the first difference
-                        └──▶ undisturbed twin ──▶ row k of slot s ──┘
+    actions of slot s ──┬──▶ disturbed pool ──▶ row k of slot s ──┐
+                        │      ▲ kill thread                      ├──▶ equal?   else: the first difference
+                        └──▶ reference pool ──▶ row k of slot s ──┘
 
-Both pools step side by side, so no row is kept longer than the slowest slot needs. It is how a user learns whether a
-simulator is safe in a pool that heals: ``Chaos("CartPole-v1", kills=200).run().is_exact``.
+Both pools step side by side, so no row is kept longer than the slowest slot needs. This is how a user finds out whether
+a simulator can be healed exactly: ``Chaos("CartPole-v1", kills=200).run().is_exact``.
 """
 
 from __future__ import annotations
@@ -22,59 +22,59 @@ from ninelives.errors import ConfigError
 from ninelives.events import WorkerReady
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.env import EnvSpec
-from ninelives.testing.chaos_report import ChaosReport, Percentiles, Witness
-from ninelives.testing.kill_plan import KINDS, ArmedSpec, Murderer, plan_murders
-from ninelives.testing.paired_run import Comparison, Course, Side
+from ninelives.testing.chaos_report import ChaosReport, EventCounts, Percentiles
+from ninelives.testing.kill_plan import KINDS, ArmedSpec, KillThread, plan_kills
+from ninelives.testing.paired_run import Comparison, PairedPool, PairedRun
 
 if TYPE_CHECKING:
     from ninelives.pool.pool import Pool
 
 NO_LIMIT = 10**6
-"""Restart budgets: here the faults are ours, and none of them may end the run."""
+"""Restart budgets: the faults are injected here, so none of them may end the run."""
 
 STEP_TIMEOUT_S = 0.5
-"""A hang is found by the step's deadline; a short one keeps a run with many of them short."""
+"""A hang is detected by the step deadline; a short one keeps a run with many hangs short."""
 
 START_TIMEOUT_S, START_FACTOR = 2.0, 5.0
-"""A worker that is stopped while it starts is found by this deadline, or by so many times what a start took."""
+"""Deadline of a start: this many seconds, or this many times the slowest start of the reference pool."""
 
 RECOVERY_FACTOR = 1.5
-"""A recovery takes a start, and a replay on top."""
+"""A recovery is a start followed by a replay."""
 
-FOR_ONE_ONLY = (
+DISTURBED_ONLY = (
     "on_fault", "step_timeout_s", "max_steps", "max_age_s", "max_rss_bytes", "spares", "sinks", "run_dir", "overwrite",
     "copy",
 )  # fmt: skip
-"""Settings that the twin does not share: nobody hurries it, replaces its workers or listens; its rows are kept."""
+"""Settings that the reference pool does not get: no short deadlines, no recycling, no sinks; its rows are copied."""
 
-OnProgress = Callable[["Progress"], None]
+OnProgress = Callable[["ChaosProgress"], None]
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far a run is."""
+class ChaosProgress:
+    """How far a run is: steps done, and faults delivered."""
 
     steps: int
     of_steps: int
-    murders: int
-    of_murders: int
+    delivered: int
+    wanted: int
 
 
 class Chaos:
-    """Murders workers at random moments in random ways and compares every row with an undisturbed twin's.
+    """Injects faults into workers at random moments and compares every row with an undisturbed reference pool.
 
     Args:
         env: anything ``ninelives.Pool`` takes.
-        num_envs: how many slots.
-        workers: how many worker processes.
-        kills: workers to end by SIGKILL.
-        hangs: workers to stop by SIGSTOP.
-        segfaults: workers to have read a bad address.
-        steps: environment steps, all slots together; more if it takes longer to deliver every murder.
-        seed: of the environments, the actions and the plan of murders.
-        batch_size: how many slots ``recv`` returns; None: all.
-        ignore_infos: infos that may differ, by name (``"a.b"`` for one that lies in another).
-        **pool_settings: see ``PoolOptions``; restart budgets are out of the way and deadlines short unless told here.
+        num_envs: number of slots.
+        workers: number of worker processes.
+        kills: faults by SIGKILL.
+        hangs: faults by SIGSTOP.
+        segfaults: faults by a bad read in native code.
+        steps: environment steps of all slots together; more if it takes longer to deliver every fault.
+        seed: seed of the environments, the actions and the plan of faults.
+        batch_size: number of slots that ``recv`` returns; None: all.
+        ignore_infos: infos that may differ, by name (``"a.b"`` for a nested one).
+        **pool_settings: see ``PoolOptions``; by default restart budgets are unlimited and deadlines short.
     """
 
     def __init__(
@@ -103,78 +103,82 @@ class Chaos:
         self._settings = pool_settings
         self._is_disabled = Autoreset.parse(pool_settings.get("autoreset", "next_step")) is Autoreset.DISABLED
         if self._is_disabled and batch_size not in (None, num_envs):
-            raise ConfigError("autoreset='disabled' needs full batches here: leave batch_size out")
+            raise ConfigError("autoreset='disabled' needs full batches here: omit batch_size")
 
     def run(self, on_progress: OnProgress | None = None) -> ChaosReport:
         """Step both pools to the end; ``on_progress`` is called a few times a second.
 
         Raises:
-            WorkerError: the twin broke, though nobody touched it.
-            PoolExhaustedError: the pool under chaos gave up.
+            WorkerError: the reference pool failed without an injected fault.
+            PoolExhaustedError: the disturbed pool gave up.
         """
-        witness = Witness()
-        with self._twin() as twin, self._victim(twin, witness) as victim:
-            batches = -(-self.steps // victim.batch_size)
-            recovery_s = RECOVERY_FACTOR * _start_s(victim)
-            plan = plan_murders(self.wanted, batches, victim.workers, recovery_s, random.Random(self.seed))
-            slots_of = [victim.slots_of(worker) for worker in range(victim.workers)]
-            murderer = Murderer(plan, lambda: victim.worker_pids, slots_of)
-            sides = (Side(victim, self.seed, self._is_disabled), Side(twin, self.seed, self._is_disabled))
-            course = Course(*sides, murderer, Comparison(victim.num_envs, self.ignored, witness.broken))
-            murderer.start()
+        counts = EventCounts()
+        with self._reference_pool() as reference, self._disturbed_pool(reference, counts) as disturbed:
+            batches = -(-self.steps // disturbed.batch_size)
+            recovery_s = RECOVERY_FACTOR * _start_s(disturbed)
+            plan = plan_kills(self.wanted, batches, disturbed.workers, recovery_s, random.Random(self.seed))
+            slots_of = [disturbed.slots_of(worker) for worker in range(disturbed.workers)]
+            kill_thread = KillThread(plan, lambda: disturbed.worker_pids, slots_of)
+            run = PairedRun(
+                PairedPool(disturbed, self.seed, self._is_disabled),
+                PairedPool(reference, self.seed, self._is_disabled),
+                kill_thread,
+                Comparison(disturbed.num_envs, self.ignored, counts.broken),
+            )
+            kill_thread.start()
             began = time.monotonic()
             try:
-                course.run(self.steps, self.seed, lambda: self._tell(on_progress, course, murderer))
+                run.run(self.steps, self.seed, lambda: self._report_progress(on_progress, run, kill_thread))
             finally:
-                murderer.close()
-            return self._report(course, murderer, witness, time.monotonic() - began)
+                kill_thread.close()
+            return self._report(run, kill_thread, counts, time.monotonic() - began)
 
-    def _twin(self) -> Pool:
+    def _reference_pool(self) -> Pool:
         from ninelives.pool.pool import Pool  # late: an armed worker imports this package too, and needs no pool
 
-        settings = {key: value for key, value in self._settings.items() if key not in FOR_ONE_ONLY}
+        settings = {key: value for key, value in self._settings.items() if key not in DISTURBED_ONLY}
         return Pool(self.spec, **self._shape, on_fault="raise", **settings)
 
-    def _victim(self, twin: Pool, witness: Witness) -> Pool:
+    def _disturbed_pool(self, reference: Pool, counts: EventCounts) -> Pool:
         from ninelives.pool.pool import Pool
 
-        patience_s = max(START_TIMEOUT_S, START_FACTOR * _start_s(twin))
+        start_timeout_s = max(START_TIMEOUT_S, START_FACTOR * _start_s(reference))
         settings: dict[str, Any] = {
             "max_restarts": NO_LIMIT, "max_restarts_per_slot": NO_LIMIT, "backoff_s": 0.0, "restart_wait_s": 1e6,
-            "step_timeout_s": STEP_TIMEOUT_S, "import_timeout_s": patience_s, "construct_timeout_s": patience_s,
-            "reset_timeout_s": patience_s, **self._settings,
+            "step_timeout_s": STEP_TIMEOUT_S, "import_timeout_s": start_timeout_s,
+            "construct_timeout_s": start_timeout_s, "reset_timeout_s": start_timeout_s, **self._settings,
         }  # fmt: skip
-        settings["sinks"] = (*settings.get("sinks", ()), witness)
+        settings["sinks"] = (*settings.get("sinks", ()), counts)
         if settings.get("start_method") != "spawn":
             settings["preload"] = (*settings.get("preload", ()), ArmedSpec.__module__)
         return Pool(ArmedSpec.arming(self.spec), **self._shape, **settings)
 
-    def _tell(self, on_progress: OnProgress | None, course: Course, murderer: Murderer) -> None:
+    def _report_progress(self, on_progress: OnProgress | None, run: PairedRun, kill_thread: KillThread) -> None:
         if on_progress is not None:
-            murders = murderer.delivered.total()
-            on_progress(Progress(course.steps, self.steps, murders, sum(self.wanted.values())))
+            delivered = kill_thread.delivered.total()
+            on_progress(ChaosProgress(run.steps, self.steps, delivered, sum(self.wanted.values())))
 
-    def _report(self, course: Course, murderer: Murderer, witness: Witness, seconds: float) -> ChaosReport:
-        comparison = course.comparison
+    def _report(self, run: PairedRun, kill_thread: KillThread, counts: EventCounts, seconds: float) -> ChaosReport:
+        comparison = run.comparison
         return ChaosReport(
             env=self.spec.label,
-            steps=course.steps,
+            steps=run.steps,
             seconds=seconds,
-            murders={kind: murderer.delivered[kind] for kind in KINDS},
+            delivered={kind: kill_thread.delivered[kind] for kind in KINDS},
             wanted=self.wanted,
-            faults=dict(witness.faults.most_common()),
-            phases=dict(witness.phases.most_common()),
-            restarts=witness.restarts,
-            recovery_s=Percentiles.of(witness.recoveries_s),
-            replayed_steps=witness.replayed_steps,
+            faults=dict(counts.faults.most_common()),
+            phases=dict(counts.phases.most_common()),
+            restarts=counts.restarts,
+            recovery_s=Percentiles.of(counts.recoveries_s),
+            replayed_steps=counts.replayed_steps,
             compared_rows=comparison.compared_rows,
             cut_rows=comparison.cut_rows,
-            not_healed=dict(witness.not_healed.most_common()),
-            first_not_healed=witness.first_not_healed,
+            not_healed=dict(counts.not_healed.most_common()),
+            first_not_healed=counts.first_not_healed,
             first_difference=comparison.first_difference,
         )
 
 
 def _start_s(pool: Pool) -> float:
-    """What the slowest start of a worker took."""
+    """Duration of the slowest start of a worker."""
     return max(event.seconds for event in pool.events if isinstance(event, WorkerReady))

@@ -1,4 +1,4 @@
-"""What a run under chaos was like: counted from the pool's events, and from the rows that were compared."""
+"""The result of a chaos run: counted from the pool's events and from the rows that were compared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ninelives.testing.paired_run import Difference
 
 @dataclass(frozen=True)
 class Percentiles:
-    """Of a number of durations, in seconds."""
+    """Percentiles of durations, in seconds."""
 
     count: int
     p50: float
@@ -23,7 +23,7 @@ class Percentiles:
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> Percentiles | None:
-        """None if there are none."""
+        """The percentiles of these durations; None for an empty list."""
         if not seconds:
             return None
         p50, p90 = np.percentile(seconds, [50, 90])
@@ -32,30 +32,30 @@ class Percentiles:
 
 @dataclass(frozen=True)
 class ChaosReport:
-    """What happened.
+    """The result of a chaos run.
 
     Attributes:
         env: the environment's name.
-        steps: environment steps of the pool under chaos, all slots together.
-        seconds: how long that took.
-        murders: murders that reached a living worker, by kind.
-        wanted: murders that were asked for, by kind.
-        faults: faults the pool has seen, by signal or kind.
-        phases: what the workers were doing then.
-        restarts: workers that were started again.
-        recovery_s: from a fault to the slot being healed; None if nothing was healed.
-        replayed_steps: steps made again on the way.
-        compared_rows: rows compared with the twin's; a slot is compared until its first difference or cut row.
+        steps: environment steps of the disturbed pool, all slots together.
+        seconds: duration of the run.
+        delivered: faults that reached a living worker, by kind.
+        wanted: faults that were asked for, by kind.
+        faults: faults that the pool has seen, by signal or kind.
+        phases: the phases of the workers at these faults.
+        restarts: number of workers that were restarted.
+        recovery_s: time from a fault until the slot is healed; None if nothing was healed.
+        replayed_steps: steps that were replayed.
+        compared_rows: rows compared with the reference; a slot is compared until its first difference or cut row.
         cut_rows: rows with ``valid=False``.
-        not_healed: reasons why slots could not be healed, with how often.
-        first_not_healed: the first of them in words.
-        first_difference: the first valid row that was not the twin's.
+        not_healed: reasons why slots could not be healed, and how often each.
+        first_not_healed: a description of the first of them.
+        first_difference: the first valid row that differs from the reference.
     """
 
     env: str
     steps: int
     seconds: float
-    murders: Mapping[str, int]
+    delivered: Mapping[str, int]
     wanted: Mapping[str, int]
     faults: Mapping[str, int]
     phases: Mapping[str, int]
@@ -70,17 +70,17 @@ class ChaosReport:
 
     @property
     def is_exact(self) -> bool:
-        """Every row was there, and every row was equal."""
+        """Whether no row was cut and every row was equal."""
         return self.first_difference is None and not self.cut_rows
 
     @property
     def steps_per_s(self) -> float:
-        """Speed of the pool under chaos, with the twin beside it."""
+        """Speed of the disturbed pool while the reference pool runs beside it."""
         return self.steps / max(self.seconds, 1e-9)
 
 
-class Witness:
-    """Hears every event of the pool under chaos."""
+class EventCounts:
+    """A sink that counts the events of the disturbed pool."""
 
     def __init__(self) -> None:
         self.broken: set[int] = set()
@@ -92,7 +92,7 @@ class Witness:
         self.replayed_steps = self.restarts = 0
 
     def emit(self, event: Event) -> None:
-        """Take one event."""
+        """Count one event."""
         if isinstance(event, FaultSeen):
             self.faults[event.signal or event.kind] += 1
             self.phases[event.phase] += 1

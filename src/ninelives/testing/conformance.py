@@ -1,4 +1,4 @@
-"""``check_env``: what an environment is like before it is trusted with a training run.
+"""``check_env``: examines an environment before it is used for training.
 
 For authors of environments, in their own tests::
 
@@ -20,7 +20,7 @@ import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 from ninelives.errors import NinelivesError, WorkerError
 from ninelives.spec.env import EnvSpec
 from ninelives.spec.options import START_METHODS
-from ninelives.testing.examination import Examined, Trace, first_difference
+from ninelives.testing.examination import ExaminedEnv, RolloutTrace, first_difference
 
 if TYPE_CHECKING:
     from ninelives.pool.pool import Pool
@@ -32,17 +32,18 @@ class EnvReport:
 
     Attributes:
         env: the environment's name.
-        deterministic: the same seed and actions gave the same rows, on one instance and in other processes.
-        first_difference: where they did not, in words.
-        reuses_buffer: an observation is overwritten by a later step (a pool copies it in time; keep none yourself).
+        deterministic: the same seed and actions gave the same rows, in one instance and in other processes.
+        first_difference: a description of the first row that differed.
+        reuses_buffer: an observation is overwritten by a later step (a pool copies it in time; copy it yourself if you
+            keep it).
         picklable: the factory can be sent to a worker; if not, only ``start_method="fork"`` works.
         isolated: a second copy in the same process works and changes nothing (as far as a deterministic environment
-            can tell); if not, give every slot its own worker.
-        steps_per_s: of one copy, in its own process, without a pool's cost.
-        rss_bytes_per_copy: memory of one more copy in a process that has one.
-        fork_safe: for each start method None, or the error it ended with.
-        findings: everything else an author should know.
-        on_fault: which ``on_fault`` the environment can have, and why.
+            can show); if not, give every slot its own worker.
+        steps_per_s: speed of one copy in its own process, without the cost of a pool.
+        rss_bytes_per_copy: memory of an additional copy in a process that has one.
+        fork_safe: for each start method None, or the error it caused.
+        findings: everything else that an author should know.
+        on_fault: the recommended ``on_fault``, and why.
     """
 
     env: str
@@ -71,9 +72,9 @@ def check_env(
     Args:
         env: anything ``ninelives.Pool`` takes.
         steps: length of each rollout.
-        seed: of environment and actions.
-        start_methods: which ones to try.
-        timeout_s: limit of every construction and every rollout.
+        seed: seed of the environment and the actions.
+        start_methods: the start methods to try.
+        timeout_s: time limit of every construction and every rollout.
 
     Raises:
         WorkerError: the environment cannot be built, crashes, hangs or raises with every start method; the error of the
@@ -112,11 +113,11 @@ class _Check:
             on_fault=self._recommend(),
         )
 
-    def _trace_with(self, method: str) -> Trace | None:
-        """Two rollouts of one instance, then close; None if the start method does not bear it."""
+    def _trace_with(self, method: str) -> RolloutTrace | None:
+        """Two rollouts of one instance, then close; None if that fails with this start method."""
         try:
             with self._pool(method) as pool:
-                trace: Trace = self._call(pool, "trace", self._seed, self._steps)
+                trace: RolloutTrace = self._call(pool, "trace", self._seed, self._steps)
                 self._compare(trace, self._call(pool, "trace", self._seed, self._steps), "after reset(seed=...) again")
                 self._note(trace.findings)
                 self._note(self._call(pool, "close_and_look"))
@@ -126,10 +127,10 @@ class _Check:
         self._errors[method] = None
         return trace
 
-    def _beside_another(self, method: str) -> Trace | None:
+    def _beside_another(self, method: str) -> RolloutTrace | None:
         try:
             with self._pool(method) as pool:
-                trace: Trace = self._call(pool, "trace_beside_another", self._seed, self._steps)
+                trace: RolloutTrace = self._call(pool, "trace_beside_another", self._seed, self._steps)
                 return trace
         except WorkerError as error:
             self._note([f"two copies in one process fail, so give every slot its own worker: {error.fault.summary}"])
@@ -148,7 +149,7 @@ class _Check:
     def _call(pool: Pool, name: str, *args: Any) -> Any:
         return pool.call(name, *args)[0]
 
-    def _compare(self, one: Trace, other: Trace, where: str) -> None:
+    def _compare(self, one: RolloutTrace, other: RolloutTrace, where: str) -> None:
         difference = first_difference(one, other)
         if difference is not None:
             self._differences.append(f"{difference}, {where}")
@@ -172,9 +173,9 @@ class _Check:
 
 @dataclass(frozen=True)
 class _Examinee:
-    """A factory that puts an environment under examination."""
+    """A factory that wraps an environment in ``ExaminedEnv``."""
 
     spec: EnvSpec
 
-    def __call__(self) -> Examined:
-        return Examined(self.spec)
+    def __call__(self) -> ExaminedEnv:
+        return ExaminedEnv(self.spec)

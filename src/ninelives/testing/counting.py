@@ -1,8 +1,8 @@
-"""An environment that counts, and a referee that knows what must come next.
+"""An environment that counts, and a referee that knows the next correct row.
 
-Every observation tells the slot, the episode's seed and number, the step, the last action and a digest of all actions
-so far. So a row that belongs to another slot, to an old generation, to the step before or to half a write is
-seen at once: it is not the successor of the row that the learner saw before it.
+Every observation contains the slot, the episode's seed and number, the step, the last action and a digest of all
+actions so far. So a row of another slot, of an old generation or of the previous step, or a torn write, is detected
+immediately: it is not the successor of the row before it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def next_row(row: Row, action: int) -> Row:
 
 
 def reward_of(row: Row) -> float:
-    """The reward that comes with an observation; zero after a reset."""
+    """The reward of an observation; zero after a reset."""
     return float(row[STEP] + 0.001 * row[SLOT])
 
 
@@ -52,7 +52,7 @@ class CountingEnv(gymnasium.Env[Row, np.int64]):
         self._seed, self._episode = 0, 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Row, dict[str, Any]]:
-        """Begin the next episode; ``seed`` begins the count of episodes anew."""
+        """Start the next episode; ``seed`` restarts the count of episodes."""
         super().reset(seed=seed)
         if seed is not None:
             self._seed, self._episode = seed, 0
@@ -61,7 +61,7 @@ class CountingEnv(gymnasium.Env[Row, np.int64]):
         return self._row, {}
 
     def step(self, action: int | np.int64) -> tuple[Row, float, bool, bool, dict[str, Any]]:
-        """Count one more."""
+        """Count one step."""
         self._row = next_row(self._row, int(action))
         return self._row, reward_of(self._row), self._row[STEP] == self._episode_steps, False, {}
 
@@ -74,11 +74,11 @@ def _own_slot() -> int:
 
 
 class Referee:
-    """Watches a pool of ``CountingEnv`` and objects to the first row that cannot be true.
+    """Checks the rows of a pool of ``CountingEnv`` and raises AssertionError for the first wrong one.
 
     The rule is the pool's promise (next-step autoreset): a valid row is the true successor of the row before it, or the
-    first row of an episode if that row ended one. A masked row promises nothing, except that the last of them before a
-    valid one is the first row of an episode.
+    first row of an episode if that row ended one. A masked row promises nothing, except that the last masked row before
+    a valid one is the first row of an episode.
     """
 
     def __init__(self, slots: int) -> None:
@@ -88,13 +88,13 @@ class Referee:
         self.valid_rows = self.masked_rows = 0
 
     def reset(self, batch: Any) -> None:
-        """Take the rows of ``pool.reset``."""
+        """Check the rows of ``pool.reset``."""
         for i, slot in enumerate(batch.slots.tolist()):
             self._expect(slot, batch.obs[i], "reset", _is_first(slot, batch.obs[i]))
             self._keep(slot, batch, i)
 
     def step(self, actions: npt.ArrayLike, batch: Any) -> None:
-        """Take the rows of ``pool.recv``; ``actions`` are by slot."""
+        """Check the rows of ``pool.recv``; ``actions`` are by slot."""
         sent = np.asarray(actions)
         for i, slot in enumerate(batch.slots.tolist()):
             if batch.valid[i]:

@@ -1,7 +1,7 @@
-"""What is measured about an environment inside a worker: traces, buffer reuse, speed, memory, what close leaves.
+"""Measures an environment inside a worker: traces, buffer reuse, speed, memory, and what close leaves behind.
 
-``Examined`` stands in an environment's place in a pool of one slot, so that everything here runs under supervision: an
-environment that hangs or crashes under examination ends as a typed error, not as a hung test.
+``ExaminedEnv`` takes the environment's place in a pool of one slot, so everything here runs under supervision: an
+environment that hangs or crashes while it is examined becomes a typed error, not a hung test.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ PARTS = ("observation", "reward", "terminated", "truncated")
 
 
 @dataclass(frozen=True)
-class Trace:
-    """A seeded rollout: short digests per row (the first row is the reset's), and what was seen on the way."""
+class RolloutTrace:
+    """A seeded rollout: short digests per row (the first row is the reset's), and what was measured."""
 
     rows: tuple[tuple[str, ...], ...]
     findings: tuple[str, ...] = ()
@@ -34,8 +34,8 @@ class Trace:
     rss_bytes: int = 0
 
 
-class Examined:
-    """An environment with an examiner's methods beside what a worker asks of it."""
+class ExaminedEnv:
+    """An environment with additional methods that examine it."""
 
     metadata: ClassVar[dict[str, Any]] = {}
     render_mode = None
@@ -48,7 +48,7 @@ class Examined:
         self.observation_space, self.action_space = self._env.observation_space, self._env.action_space
 
     def _make(self) -> Any:
-        """Another one, in the same place: its constructor may ask for it."""
+        """Build a second environment in the same slot context, which its constructor may ask for."""
         enter_slot(self._context)
         try:
             return self._load()
@@ -56,22 +56,22 @@ class Examined:
             enter_slot(None)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        """As the environment does."""
+        """Reset the environment."""
         return self._env.reset(seed=seed, options=options)
 
     def step(self, action: Any) -> Any:
-        """As the environment does."""
+        """Step the environment."""
         return self._env.step(action)
 
     def close(self) -> None:
-        """As the environment does."""
+        """Close the environment."""
         self._env.close()
 
-    def trace(self, seed: int, steps: int) -> Trace:
-        """Roll out once, looking closely."""
+    def trace(self, seed: int, steps: int) -> RolloutTrace:
+        """Run one rollout and record it."""
         return _Rollout(self._env, seed, steps).run(self._before_bytes)
 
-    def trace_beside_another(self, seed: int, steps: int) -> Trace:
+    def trace_beside_another(self, seed: int, steps: int) -> RolloutTrace:
         """Roll out with a second copy stepping in between in the same process."""
         before = private_bytes()
         other = self._make()
@@ -82,19 +82,19 @@ class Examined:
             other.close()
 
     def close_and_look(self) -> tuple[str, ...]:
-        """Close, close again, and tell what is still there."""
+        """Close twice and report what is left."""
         threads = threading.active_count()
         self._env.close()
         self._env.close()
         left = [f"close() leaves a process: {process}" for process in descendants()]
         if threading.active_count() >= threads > 1:
             left.append(f"close() leaves {threading.active_count() - 1} threads")
-        self._env = self._make()  # the pool's own close wants something to close
+        self._env = self._make()  # the pool will close it again
         return tuple(left)
 
 
 class _Rollout:
-    """One seeded episode stream with random actions drawn from the same seed."""
+    """A stream of episodes with random actions drawn from the same seed."""
 
     def __init__(self, env: Any, seed: int, steps: int, between: Callable[[], None] = lambda: None) -> None:
         self._env, self._seed, self._steps, self._between = env, seed, steps, between
@@ -102,7 +102,7 @@ class _Rollout:
         self._findings: dict[str, None] = {}
         self._reuses = False
 
-    def run(self, before_bytes: int) -> Trace:
+    def run(self, before_bytes: int) -> RolloutTrace:
         self._env.action_space.seed(self._seed)
         obs = self._reset(self._seed)
         busy_s = 0.0
@@ -117,7 +117,7 @@ class _Rollout:
             if terminated or truncated:
                 obs = self._reset(None)
             self._between()
-        return Trace(
+        return RolloutTrace(
             tuple(self._rows), tuple(self._findings), self._reuses, self._steps / max(busy_s, 1e-9),
             max(0, private_bytes() - before_bytes),
         )  # fmt: skip
@@ -140,7 +140,7 @@ class _Rollout:
 
 
 def digest(value: Any) -> str:
-    """A few characters that differ if the value does."""
+    """A short hash of a value."""
     found = hashlib.blake2b(digest_size=8)
     for part in _parts(value):
         array = np.asarray(part)
@@ -167,14 +167,14 @@ def _pairs(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _stir(env: Any) -> None:
-    """Step an environment whose answers nobody wants."""
+    """Step an environment and discard the result."""
     _, _, terminated, truncated, _ = env.step(env.action_space.sample())
     if terminated or truncated:
         env.reset()
 
 
-def first_difference(one: Trace, other: Trace) -> str | None:
-    """Where two traces part, in words; None if they do not."""
+def first_difference(one: RolloutTrace, other: RolloutTrace) -> str | None:
+    """A description of the first difference between two traces; None if there is none."""
     for i, (a, b) in enumerate(zip(one.rows, other.rows, strict=False)):
         if a != b:
             part = next(name for name, x, y in zip(PARTS, a, b, strict=True) if x != y)

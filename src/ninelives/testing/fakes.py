@@ -1,4 +1,4 @@
-"""Honest fakes: they do what the real thing does, only where a test can see and steer it."""
+"""Fakes for tests: they behave like the real objects, and a test can inspect and control them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Kind = TypeVar("Kind", bound=Event)
 
 
 class FakeClock:
-    """A clock that stands still until it is told to go on, and never goes back."""
+    """A monotonic clock that only moves when ``advance`` is called."""
 
     def __init__(self, start_s: float = 1000.0) -> None:
         self._now_ns = int(start_s * 1e9)
 
     def now_ns(self) -> int:
-        """The time it was set to."""
+        """The current time."""
         return self._now_ns
 
     def advance(self, seconds: float) -> None:
@@ -27,13 +27,13 @@ class FakeClock:
 
 
 class RecordingSink:
-    """A sink that remembers every event, in order."""
+    """A sink that records every event, in order."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
 
     def emit(self, event: Event) -> None:
-        """Remember it."""
+        """Record an event."""
         self.events.append(event)
 
     def of(self, kind: type[Kind]) -> list[Kind]:

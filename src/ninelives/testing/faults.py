@@ -1,7 +1,7 @@
-"""Ways to break, each as one function that really does it.
+"""Ways to fail, each as one function that really does it.
 
-A break takes the honest answer of the phase (``None`` where a phase has none) and returns what to answer instead; most
-never return. They are for processes that may die: never call one in a process you want to keep.
+A function takes the correct result of the phase (``None`` if the phase has none) and returns the result to use instead;
+most never return. Never call one in a process that must survive.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def segfault(answer: Any) -> Any:
 
 
 def abort(answer: Any) -> Any:
-    """Native code gives up."""
+    """Abort in native code."""
     os.abort()
 
 
 def bus_error(answer: Any) -> Any:
-    """Touch a mapped file that has become shorter, as happens to a ROM that is rewritten under a simulator."""
+    """Read a mapped file after it was truncated, as happens when a ROM is rewritten while a simulator runs."""
     with tempfile.TemporaryFile() as file:
         file.truncate(mmap.PAGESIZE)
         pages = mmap.mmap(file.fileno(), mmap.PAGESIZE)
@@ -51,17 +51,17 @@ def bus_error(answer: Any) -> Any:
 
 
 def exit_zero(answer: Any) -> Any:
-    """A library ends the process and says that all is well."""
+    """Exit with code 0, as a library that ends the process does."""
     os._exit(0)
 
 
 def sys_exit(answer: Any) -> Any:
-    """A library calls ``sys.exit`` with a code of its own."""
+    """Call ``sys.exit`` with an exit code, as a library may do."""
     sys.exit(7)
 
 
 def kill_self(answer: Any) -> Any:
-    """As the kernel does when memory is short."""
+    """Send SIGKILL, as the kernel does when memory is short."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -69,98 +69,98 @@ def kill_self(answer: Any) -> Any:
 
 
 def stop_self(answer: Any) -> Any:
-    """Stopped by a signal: alive, and not even able to write its stack."""
+    """Send SIGSTOP: the process is alive, and cannot even write its stack."""
     os.kill(os.getpid(), signal.SIGSTOP)
     return answer
 
 
 def hang_sleeping(answer: Any) -> Any:
-    """Wait for something that never comes, without the interpreter's lock."""
+    """Sleep for a day, without the GIL."""
     time.sleep(FOREVER_S)
 
 
 def hang_holding_gil(answer: Any) -> Any:
-    """Run a regular expression that takes longer than the universe exists; no other thread gets the lock meanwhile."""
+    """Run a regular expression that practically never ends; no other thread gets the GIL meanwhile."""
     re.match("(a+)+$", "a" * 64 + "b")
 
 
 def hang_native(answer: Any) -> Any:
-    """Deadlock in native code with the interpreter's lock held; no signal handler of Python's ever runs."""
+    """Deadlock in native code while the GIL is held; no Python signal handler ever runs."""
     libc, mutex = ctypes.PyDLL(None), ctypes.create_string_buffer(128)  # zeros: an initialised, unlocked mutex
     libc.pthread_mutex_lock(mutex)
     libc.pthread_mutex_lock(mutex)
 
 
 def nap(answer: Any) -> Any:
-    """Only slow."""
+    """Be slow, nothing else."""
     time.sleep(NAP_S)
     return answer
 
 
-# ---- the environment breaks, the process need not -------------------------------------------------------------------
+# ---- the environment fails, the process may survive -----------------------------------------------------------------
 
 
 def raise_error(answer: Any) -> Any:
-    """A bug in the environment."""
+    """Raise an exception, as a bug in the environment does."""
     raise RuntimeError("the zoo raised this on purpose")
 
 
 def wrong_shape(answer: Any) -> Any:
-    """One number too many."""
+    """Return one number too many."""
     return (np.append(answer[0], 0.0), *answer[1:])
 
 
 def wrong_dtype(answer: Any) -> Any:
-    """Numbers that the space cannot hold."""
+    """Return numbers of a type that the space cannot hold."""
     return (answer[0].astype(np.complex128), *answer[1:])
 
 
 def nan_observation(answer: Any) -> Any:
-    """A simulation that has diverged."""
+    """Return NaN observations, as a diverged simulation does."""
     return (answer[0] * np.nan, *answer[1:])
 
 
 def nan_reward(answer: Any) -> Any:
-    """The same, told by the reward."""
+    """Return a NaN reward."""
     return (answer[0], np.nan, *answer[2:])
 
 
 def info_not_dict(answer: Any) -> Any:
-    """An info that is a list."""
+    """Return a list as info."""
     return (*answer[:-1], ["info"])
 
 
 def wrong_tuple(answer: Any) -> Any:
-    """The answer of an older interface: one element short."""
+    """Return one element too few, like an older interface."""
     return answer[:-1]
 
 
-# ---- nuisances: nothing is wrong yet --------------------------------------------------------------------------------
+# ---- side effects: the result is correct ----------------------------------------------------------------------------
 
-_hoard: list[bytearray] = []
-_brood: list[subprocess.Popen[bytes]] = []
+_leaked: list[bytearray] = []
+_children: list[subprocess.Popen[bytes]] = []
 
 
 def leak(answer: Any) -> Any:
-    """Keep some more memory for ever."""
-    _hoard.append(bytearray(os.urandom(4096) * (LEAK_BYTES // 4096)))
+    """Leak some memory."""
+    _leaked.append(bytearray(os.urandom(4096) * (LEAK_BYTES // 4096)))
     return answer
 
 
 def have_child(answer: Any) -> Any:
     """Start a process, as simulators with a separate player do."""
-    _brood.append(subprocess.Popen(["sleep", str(FOREVER_S)]))
+    _children.append(subprocess.Popen(["sleep", str(FOREVER_S)]))
     return answer
 
 
 def have_daemon(answer: Any) -> Any:
-    """Start a process in a session of its own, out of reach of a signal to the group."""
-    _brood.append(subprocess.Popen(["sleep", str(FOREVER_S)], start_new_session=True))
+    """Start a process in its own session, which a signal to the process group does not reach."""
+    _children.append(subprocess.Popen(["sleep", str(FOREVER_S)], start_new_session=True))
     return answer
 
 
 def have_forked_daemon(answer: Any) -> Any:
-    """Fork, without exec, into a session of its own: it looks like the worker itself."""
+    """Fork into a new session without exec: the process looks like the worker itself."""
     if not os.fork():
         os.setsid()
         signal.pause()
@@ -168,13 +168,13 @@ def have_forked_daemon(answer: Any) -> Any:
 
 
 def close_descriptors(answer: Any) -> Any:
-    """Close everything, as daemonising libraries do."""
+    """Close all descriptors, as daemonising libraries do."""
     os.closerange(0, 4096)
     return answer
 
 
 def flood(answer: Any) -> Any:
-    """Write a great deal to both outputs."""
+    """Write a lot to standard output and standard error."""
     line = "x" * 1023
     for _ in range(FLOOD_BYTES // 2048):
         print(line)

@@ -1,12 +1,12 @@
-"""Murders of workers: planned before the run, carried out by a thread, counted when they reached a living process.
+"""Injects faults into workers: planned before the run, sent by a thread, counted once they reached a living process.
 
 ::
 
-    kill      SIGKILL, as the kernel does when memory is short
-    hang      SIGSTOP: alive, and never answers again
-    segfault  native code of the worker reads an address that does not exist, wherever it happens to be
+    kill      SIGKILL, as the kernel sends when memory is short
+    hang      SIGSTOP: the process is alive and never answers again
+    segfault  native code in the worker reads an address that does not exist, wherever the worker happens to be
 
-A murder never touches the environment. It must only ever reach processes that the pool itself names as its workers.
+The environment itself is never touched, and only processes that the pool names as its workers are ever hit.
 """
 
 from __future__ import annotations
@@ -27,27 +27,28 @@ from ninelives.spec.env import EnvSpec
 KINDS = ("kill", "hang", "segfault")
 
 SEGFAULT_SIGNAL = signal.SIGRTMIN + 8
-"""Makes an armed worker read a bad address; beside the supervisor's own signal, and used by no simulator."""
+"""Makes an armed worker read a bad address; not used by the supervisor or by any simulator."""
 
 SHORTEST_S, LONGEST_S = 1e-6, 0.1
-"""Delays are drawn evenly over the orders of magnitude between these: from within a step to many steps later."""
+"""Delays are log-uniform between these: from within a step to many steps later."""
 
 IN_PAIRS = 0.3
-"""Share of murders that hit the worker of the one before again while it is brought back: it starts, or replays."""
+"""Share of faults that hit the same worker again while it recovers: while it starts, or replays."""
 
-LOOK_AGAIN_S = 0.0005
-"""Pause of a murderer who finds nobody to murder."""
+RETRY_S = 0.0005
+"""Pause before looking again when no worker may be hit."""
 
 AT_ONCE, ROWS_BETWEEN = 3, 3
-"""Murders of one worker before each of its slots must have made so many rows; of these only one may be no plain kill.
+"""At most ``AT_ONCE`` faults hit one worker before each of its slots has produced ``ROWS_BETWEEN`` rows; at most one of
+them is not a plain kill.
 
-More at one and the same step, and a pool rightly takes the step for what kills.
+With more faults at the same step, a pool would rightly conclude that the step itself is fatal.
 """
 
 
 @dataclass(frozen=True)
-class Murder:
-    """One plan: ``delay_s`` after batch number ``batch`` was sent, and of ``worker`` if that one lives just then."""
+class PlannedKill:
+    """One planned fault: ``delay_s`` after batch ``batch`` was sent, in ``worker`` if that one may be hit then."""
 
     kind: str
     batch: int
@@ -55,84 +56,84 @@ class Murder:
     worker: int
 
 
-def plan_murders(
+def plan_kills(
     wanted: Mapping[str, int], batches: int, workers: int, recovery_s: float, rng: random.Random
-) -> list[Murder]:
-    """Draw every murder of a run, in the order of their batches; ``recovery_s`` is about what a recovery takes."""
+) -> list[PlannedKill]:
+    """Draw every fault of a run, ordered by batch; ``recovery_s`` is the approximate duration of a recovery."""
     kinds = [kind for kind, count in wanted.items() for _ in range(count)]
     rng.shuffle(kinds)
     moments = sorted(rng.randrange(max(batches, 1)) for _ in kinds)
-    murders: list[Murder] = []
+    plan: list[PlannedKill] = []
     for kind, moment in zip(kinds, moments, strict=True):
-        if murders and rng.random() < IN_PAIRS:
-            murders.append(Murder(kind, murders[-1].batch, recovery_s * rng.random(), murders[-1].worker))
+        if plan and rng.random() < IN_PAIRS:
+            plan.append(PlannedKill(kind, plan[-1].batch, recovery_s * rng.random(), plan[-1].worker))
         else:
             delay_s = SHORTEST_S * (LONGEST_S / SHORTEST_S) ** rng.random()
-            murders.append(Murder(kind, moment, delay_s, rng.randrange(workers)))
-    return murders
+            plan.append(PlannedKill(kind, moment, delay_s, rng.randrange(workers)))
+    return plan
 
 
-class Mercy:
-    """Who may be murdered just now: a worker whose slots go on, or that has not been hit too often since they did."""
+class KillLimiter:
+    """Which workers may be hit now: those that were not hit too often since all of their slots made progress."""
 
     def __init__(self, slots_of: Sequence[Sequence[int]]) -> None:
         self._slots_of = slots_of
-        self._blows: list[list[str]] = [[] for _ in slots_of]
+        self._hits: list[list[str]] = [[] for _ in slots_of]
         self._rows: list[Counter[int]] = [Counter() for _ in slots_of]
 
     def allows(self, worker: int, kind: str) -> bool:
-        """Whether one more may hit this worker."""
-        blows = self._blows[worker]
-        return len(blows) < AT_ONCE and (kind == "kill" or set(blows) <= {"kill"})
+        """Whether a fault of this kind may hit this worker."""
+        hits = self._hits[worker]
+        return len(hits) < AT_ONCE and (kind == "kill" or set(hits) <= {"kill"})
 
     def hit(self, worker: int, kind: str) -> None:
-        """One more has hit it."""
-        self._blows[worker].append(kind)
+        """Record that a fault has hit this worker."""
+        self._hits[worker].append(kind)
         self._rows[worker].clear()
 
     def saw(self, slots: Iterable[int]) -> None:
-        """These slots have each made a row."""
-        for worker, blows in enumerate(self._blows):
-            if blows:
+        """Record that each of these slots has produced a row."""
+        for worker, hits in enumerate(self._hits):
+            if hits:
                 self._rows[worker].update(set(slots).intersection(self._slots_of[worker]))
                 if all(self._rows[worker][slot] >= ROWS_BETWEEN for slot in self._slots_of[worker]):
-                    blows.clear()
+                    hits.clear()
 
 
-class Murderer(threading.Thread):
-    """Carries out a plan, one murder after the other, while the caller steps and says how far it is.
+class KillThread(threading.Thread):
+    """Carries out a plan, one fault after the other, while the caller steps the pool and reports its progress.
 
-    ``pids`` tells the workers' process numbers of the moment, ``slots_of`` their slots. Nobody is murdered twice.
+    ``pids`` returns the current process ids of the workers, ``slots_of`` holds their slots. No process is hit twice.
     """
 
     def __init__(
-        self, murders: Sequence[Murder], pids: Callable[[], Sequence[int | None]], slots_of: Sequence[Sequence[int]]
+        self, plan: Sequence[PlannedKill], pids: Callable[[], Sequence[int | None]], slots_of: Sequence[Sequence[int]]
     ) -> None:
-        super().__init__(name="ninelives-murderer", daemon=True)
-        self._murders, self._pids, self._mercy = murders, pids, Mercy(slots_of)
+        super().__init__(name="ninelives-chaos", daemon=True)
+        self._plan, self._pids, self._limiter = plan, pids, KillLimiter(slots_of)
         self._batch, self._turn, self._over = -1, threading.Condition(), threading.Event()
-        self._victims: set[int] = set()
+        self._hit_pids: set[int] = set()
         self._failure: OSError | None = None
         self.delivered: Counter[str] = Counter()
 
     def saw(self, slots: Iterable[int]) -> None:
-        """These slots have each made a row."""
+        """Record that each of these slots has produced a row."""
         with self._turn:
-            self._mercy.saw(slots)
+            self._limiter.saw(slots)
 
     def reach(self, batch: int) -> None:
-        """Batch number ``batch`` is on its way."""
+        """Record that batch number ``batch`` was sent."""
         with self._turn:
             self._batch = batch
             self._turn.notify()
 
     @property
     def is_done(self) -> bool:
-        """Whether nobody will be murdered any more."""
+        """Whether no further fault will be injected."""
         return not self.is_alive()
 
     def close(self) -> None:
-        """Murder nobody any more; raises what kept the thread from its work, if anything did."""
+        """Stop injecting; raises the error that stopped the thread early, if there was one."""
         with self._turn:
             self._over.set()
             self._turn.notify()
@@ -141,11 +142,11 @@ class Murderer(threading.Thread):
             raise self._failure
 
     def run(self) -> None:
-        """The thread itself."""
+        """Run in the thread."""
         try:
-            for murder in self._murders:
-                self._await(murder.batch)
-                self._carry_out(murder)
+            for planned in self._plan:
+                self._await(planned.batch)
+                self._carry_out(planned)
         except OSError as failure:
             self._failure = failure
 
@@ -153,34 +154,34 @@ class Murderer(threading.Thread):
         with self._turn:
             self._turn.wait_for(lambda: self._batch >= batch or self._over.is_set())
 
-    def _carry_out(self, murder: Murder) -> None:
-        pause_s = murder.delay_s
-        while not self._over.wait(pause_s) and not self._commit(murder):
-            # Nobody can be hit: come again later, and not always at the first moment of a new worker's life.
-            pause_s = max(murder.delay_s, LOOK_AGAIN_S)
+    def _carry_out(self, planned: PlannedKill) -> None:
+        pause_s = planned.delay_s
+        while not self._over.wait(pause_s) and not self._try(planned):
+            # No worker may be hit: try again later, and not always at the first moment of a new worker's life.
+            pause_s = max(planned.delay_s, RETRY_S)
 
-    def _commit(self, murder: Murder) -> bool:
+    def _try(self, planned: PlannedKill) -> bool:
         with self._turn:
             pids = self._pids()
             for turn in range(len(pids)):
-                worker = (murder.worker + turn) % len(pids)
-                if self._mercy.allows(worker, murder.kind) and self._has_hit(pids[worker], murder.kind):
-                    self._mercy.hit(worker, murder.kind)
+                worker = (planned.worker + turn) % len(pids)
+                if self._limiter.allows(worker, planned.kind) and self._has_hit(pids[worker], planned.kind):
+                    self._limiter.hit(worker, planned.kind)
                     return True
         return False
 
     def _has_hit(self, pid: int | None, kind: str) -> bool:
-        if pid is None or pid in self._victims or not strike(pid, kind):
+        if pid is None or pid in self._hit_pids or not inject(pid, kind):
             return False
-        self._victims.add(pid)
+        self._hit_pids.add(pid)
         self.delivered[kind] += 1
         return True
 
 
-def strike(pid: int, kind: str) -> bool:
-    """Murder one process; returns whether it lived until then."""
+def inject(pid: int, kind: str) -> bool:
+    """Inject one fault into a process; returns whether the process was alive until then."""
     try:
-        handle = os.pidfd_open(pid)  # a number may be given to another process, a handle may not
+        handle = os.pidfd_open(pid)  # a process id may be reused, a handle is not
     except ProcessLookupError:
         return False
     try:
@@ -196,7 +197,7 @@ def strike(pid: int, kind: str) -> bool:
 
 
 def _signal_for(kind: str, caught: int) -> int:
-    """Before a worker is armed, a segfault can only be sent from outside: the supervisor sees the same."""
+    """The signal to send. A worker that is not armed yet gets SIGSEGV directly; the supervisor sees the same."""
     armed = caught >> (SEGFAULT_SIGNAL - 1) & 1
     segfault = SEGFAULT_SIGNAL if armed else signal.SIGSEGV
     return {"kill": signal.SIGKILL, "hang": signal.SIGSTOP, "segfault": segfault}[kind]
@@ -211,23 +212,23 @@ def _status(pid: int) -> dict[str, str]:
 
 
 class ArmedSpec(EnvSpec):
-    """The same environment, in a worker that segfaults when it is told to. The environment itself is left alone."""
+    """The same environment in a worker that segfaults on a signal. The environment itself is not changed."""
 
     @classmethod
     def arming(cls, spec: EnvSpec) -> ArmedSpec:
-        """The armed twin of a specification."""
+        """The armed version of a specification."""
         return cls(spec.env, spec.kwargs, spec.modules)
 
     def load(self) -> Callable[[], Any]:
-        """As ever; the worker is armed before anything is built."""
+        """Load the environment's factory; the worker is armed before anything is built."""
         arm()
         return super().load()
 
 
 def arm() -> None:
-    """Have ``SEGFAULT_SIGNAL`` run ``strlen`` with the signal's number as its pointer: a true bad read.
+    """Make ``SEGFAULT_SIGNAL`` call ``strlen`` with the signal's number as its pointer: a real bad read.
 
-    It happens in native code, at once and at any instruction, also while the interpreter waits or its lock is held.
+    It happens in native code, immediately and at any instruction, also while the interpreter waits or the GIL is held.
     """
     libc = ctypes.CDLL(None)
     libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)

@@ -1,6 +1,6 @@
-"""What a program has left behind: processes below it, its open descriptors, shared segments, directories.
+"""What a program has left behind: child processes, open descriptors, shared segments, directories.
 
-Reads ``/proc`` and nothing else, so it is cheap enough to run around every test.
+Only reads ``/proc`` and directories, so it is cheap enough to run around every test.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ LEFT_ALONE = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 """Processes the standard library starts once and keeps on purpose."""
 
 SEGMENT_NAMES = ("ninelives", "psm_", "sem.")
-"""How shared memory of this package, and of the standard library, is called in ``/dev/shm``."""
+"""Name prefixes of shared memory of this package and of the standard library in ``/dev/shm``."""
 
 
 @dataclass(frozen=True)
 class Process:
-    """One process: ``state`` is its letter in ``/proc``, ``Z`` for a zombie."""
+    """One process: ``state`` is its state letter in ``/proc``, ``Z`` for a zombie."""
 
     pid: int
     parent: int
@@ -39,7 +39,7 @@ def processes() -> list[Process]:
 
 
 def descendants(pid: int | None = None) -> list[Process]:
-    """All processes below one (this one, if none is named), zombies included."""
+    """All descendants of a process (by default this one), zombies included."""
     children: dict[int, list[Process]] = defaultdict(list)
     for process in processes():
         children[process.parent].append(process)
@@ -52,25 +52,25 @@ def descendants(pid: int | None = None) -> list[Process]:
 
 
 def marked(name: str, value: str) -> list[Process]:
-    """Living processes that were started with this environment variable."""
+    """Processes that were started with this environment variable."""
     wanted = f"{name}={value}".encode()
     return [process for process in processes() if wanted in _read(process.pid, "environ").split(b"\0")]
 
 
 def descriptors(pid: int | None = None) -> dict[int, str]:
-    """Open descriptors and what they lead to."""
+    """Open descriptors and their targets."""
     folder = f"/proc/{pid or 'self'}/fd"
     found = {}
     for name in os.listdir(folder):
         try:
             found[int(name)] = os.readlink(f"{folder}/{name}")
         except OSError:
-            continue  # the one that listed the folder
+            continue  # the descriptor that listed the directory
     return found
 
 
 def segments() -> set[str]:
-    """Named shared memory that this package or the standard library may have made."""
+    """Named shared memory that this package or the standard library may have created."""
     try:
         return {name for name in os.listdir("/dev/shm") if name.startswith(SEGMENT_NAMES)}
     except OSError:
@@ -83,7 +83,7 @@ def directories(under: str | Path) -> set[str]:
 
 
 def await_none(look: Callable[[], Iterable[object]], within_s: float) -> list[object]:
-    """Look until nothing is left or the time is over; returns what is left."""
+    """Poll until nothing is left or the time is over; returns what is left."""
     end = time.monotonic() + within_s
     while (left := list(look())) and time.monotonic() < end:
         time.sleep(0.01)

@@ -1,7 +1,7 @@
-"""Misuse of real emulators that ends in a real crash or hang: each takes a machine and does not return.
+"""Misuse of real emulators that ends in a real crash or hang: each function takes a machine and does not return.
 
-Nothing here is simulated: no signal is sent, no sleep stands for a hang. Every function does what was seen in other
-people's code, in its smallest form. They are for processes that may die: never call one in a process you want to keep.
+Nothing here is simulated: no signal is sent, and no sleep imitates a hang. Every function reproduces, in its smallest
+form, a mistake found in real code. Never call one in a process that must survive.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ninelives.sims.emulators import nes
-from ninelives.sims.emulators.emulator import MachineState
+from ninelives.sims.emulators import nes_py_env
+from ninelives.sims.emulators.machine import MachineState
 from ninelives.sims.emulators.mgba import library
 
 PIPE_BYTES = 4096
@@ -31,21 +31,21 @@ LANTERN_MODE, LANTERN_TITLE, NES_START = 0x04, 0, 0b1000
 LANTERN_ACTIONS = ("noop", "right", "right+a", "left", "a")
 
 
-# ---- states that are not what they seem ----------------------------------------------------------------------------
+# ---- damaged states ------------------------------------------------------------------------------------------------
 
 
 def cynes_state_byte(machine: Any) -> None:
-    """One wrong byte in a state: the emulator uses it as an index without looking, and the process dies."""
+    """One wrong byte in a state: the emulator uses it as an index without checking, and the process dies."""
     _load_with(machine, 676, b"\xff")
 
 
 def fceumm_state_length(machine: Any) -> None:
-    """A wrong length of a field in a state: the core skips by it, comes back to the same field, and so for ever."""
+    """A wrong length of a field in a state: the core skips by it, arrives at the same field again, and never ends."""
     _load_with(machine, 25, (-8).to_bytes(4, "little", signed=True))
 
 
 def old_mgba_state_byte(machine: Any) -> None:
-    """One wrong byte in a state, an event in the far past: the core never comes to the end of the next frame."""
+    """One wrong byte in a state, an event in the far past: the core never finishes the next frame."""
     _load_with(machine, 1031, b"\x80")
 
 
@@ -59,11 +59,11 @@ def _load_with(machine: Any, offset: int, damage: bytes) -> None:
     _survived(f"a state with {damage.hex()} at byte {offset}")
 
 
-# ---- things that are used after they have gone ---------------------------------------------------------------------
+# ---- use after free ------------------------------------------------------------------------------------------------
 
 
 def run_after_unload(machine: Any) -> None:
-    """A game is unloaded, and somebody runs one more frame."""
+    """A frame is run after its game was unloaded."""
     core = _core(machine)
     core.retro_unload_game()
     core.retro_run()
@@ -71,45 +71,45 @@ def run_after_unload(machine: Any) -> None:
 
 
 def stale_memory_view(machine: Any) -> None:
-    """An array over the machine's memory is read after the machine has gone. Our own views would have kept it."""
+    """The machine's memory is read after the machine was unloaded. Our own views would have kept it alive."""
     address = machine.memory.view(GBA_RAM, 1).ctypes.data
     core = _core(machine)
     core.retro_unload_game()
     core.retro_deinit()
     ctypes.string_at(address, 1)
-    _survived("a look at memory it had given back")
+    _survived("a read of freed memory")
 
 
 def dropped_picture(machine: Any) -> None:
-    """What a core draws into is given back while it still draws: the bindings' ``set_video_buffer`` keeps nothing."""
+    """The core's picture is freed while it still draws: the bindings' ``set_video_buffer`` keeps no reference."""
     ffi, _ = library()
     width, height = GBA_SCREEN
-    picture = mmap.mmap(-1, width * height * 4)  # as malloc does with blocks of this size
+    picture = mmap.mmap(-1, width * height * 4)  # as malloc does for blocks of this size
     pixels = ffi.from_buffer(picture)
     machine._core.setVideoBuffer(machine._core, ffi.cast("color_t *", pixels), width)
     ffi.release(pixels)
     picture.close()
     machine.step(0)
-    _survived("drawing into memory that was given back")
+    _survived("drawing into freed memory")
 
 
 # ---- files and pipes -----------------------------------------------------------------------------------------------
 
 
 def rewritten_save_file(machine: Any) -> None:
-    """A cartridge's save file is mapped, and somebody else's reset writes it anew."""
+    """A cartridge's save file is mapped, and another reset truncates it."""
     _, lib = library()
     with tempfile.NamedTemporaryFile(suffix=".sav") as file:
         core = machine._core
         core.loadSave(core, lib.VFileOpen(file.name.encode(), os.O_RDWR))
-        core.busRead8(core, GBA_SAVE)  # the first look maps it
+        core.busRead8(core, GBA_SAVE)  # the first read maps it
         os.truncate(file.name, 0)
         core.busRead8(core, GBA_SAVE)
-    _survived("its save file being cut to nothing")
+    _survived("its save file being truncated")
 
 
 def unread_log(machine: Any) -> None:
-    """The library prints a line for every call of the BIOS, and nobody reads the pipe."""
+    """The library prints a line for every BIOS call into a pipe that is not read."""
     ffi, lib = library()
     _, end = os.pipe()
     fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
@@ -122,13 +122,13 @@ def unread_log(machine: Any) -> None:
 # ---- a constructor that never ends ---------------------------------------------------------------------------------
 
 
-def game_with_start_screen(rom: Path, *, is_endless: bool) -> nes.NesPyEnv:
+def game_with_start_screen(rom: Path, *, is_endless: bool) -> nes_py_env.NesPyEnv:
     """A game of ``nes_py`` that skips its start screen while it is built, as ``gym-super-mario-bros`` does.
 
-    Where ``is_endless``, RAM is a copy: what a hasty repair for NumPy 2 makes of it. It never changes, so the loop that
-    waits for a change never ends. Nothing crashes and nothing is printed.
+    If ``is_endless``, RAM is a copy, as an incorrect fix for NumPy 2 makes it. It never changes, so the loop that waits
+    for a change never ends. Nothing crashes and nothing is printed.
     """
-    nes.repair()
+    nes_py_env.repair()
     base: Any = importlib.import_module("nes_py.nes_env").NESEnv
 
     class StartScreen(base):  # type: ignore[misc]
@@ -138,7 +138,7 @@ def game_with_start_screen(rom: Path, *, is_endless: bool) -> nes.NesPyEnv:
             super().__init__(str(rom))
             if is_endless:
                 self.ram = self.ram.astype(np.int32)
-                self.max_skipped_frames = sys.maxsize  # as if nobody had bounded the loop
+                self.max_skipped_frames = sys.maxsize  # as if the loop had no bound
             self.reset()
             self._skip_start_screen()
             self._backup()
@@ -148,13 +148,13 @@ def game_with_start_screen(rom: Path, *, is_endless: bool) -> nes.NesPyEnv:
                 self._frame_advance(NES_START)
                 self._frame_advance(0)
 
-    return nes.NesPyEnv(StartScreen, actions=LANTERN_ACTIONS, frame_skip=4)
+    return nes_py_env.NesPyEnv(StartScreen, actions=LANTERN_ACTIONS, frame_skip=4)
 
 
 def _core(machine: Any) -> Any:
-    """The libretro core itself, below everything that would refuse to misuse it."""
+    """The libretro core itself, without the checks that would prevent its misuse."""
     return machine._game._core
 
 
 def _survived(what: str) -> None:
-    raise RuntimeError(f"this version of the emulator survived {what}: the fault is not to be had here")
+    raise RuntimeError(f"this version of the emulator survived {what}: the fault cannot be reproduced here")

@@ -1,8 +1,8 @@
-"""Faults that really happen in emulators, put into games that otherwise play on: which, when, in which slot, how often.
+"""Faults that really happen in emulators, in games that otherwise run normally: which, when, in which slot, how often.
 
-``Natural("cynes_state_byte", When("step", at=5, slots=(2,)))`` is a picklable factory: it goes wherever a pool takes an
-environment. The game is one of our own, on the emulator that has the fault; it is deterministic and can be saved like
-any other. With ``when=None`` it never breaks: the run to compare with. The ways to break are in ``strikes``.
+``Natural("cynes_state_byte", When("step", at=5, slots=(2,)))`` is a picklable factory that a pool takes as an
+environment. The game is one of the included ones, on the emulator that has the fault; it is deterministic and can be
+saved like any other. With ``when=None`` it never fails: the run to compare with. The faults are in ``native_misuse``.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ BOOT = (("noop", 30), ("start", 4), ("noop", 30))
 """Past the title, in both games."""
 
 CELLS = {ERRAND: 0x03005000, LANTERN: 0x0000}
-"""Where the 64 bytes of memory lie that are observed beside the screen: the clock, the player and the like."""
+"""Address of the 64 bytes of memory that are observed in addition to the screen: the clock, the player, ..."""
 
 OLD_MGBA = "mgba of stable-retro"
 
 
 @dataclass(frozen=True)
 class NaturalFault:
-    """One fault and the machine that has it.
+    """One fault and the emulator that has it.
 
     Attributes:
         rom: the game.
         core: the emulator, as ``open_emulator`` takes it.
         seen: the signal that ends the process, or ``hang``.
-        strike: takes the machine and breaks; None: breaks while it is built.
+        trigger: takes the machine and causes the fault; None: the fault happens during construction.
     """
 
     rom: Path
     core: str
     seen: str
-    strike: Callable[[Any], None] | None
+    trigger: Callable[[Any], None] | None
 
 
 FAULTS: Mapping[str, NaturalFault] = {
@@ -62,14 +62,14 @@ FAULTS: Mapping[str, NaturalFault] = {
     "unread_log": NaturalFault(ERRAND, "bindings:mgba", "hang", native_misuse.unread_log),
     "endless_constructor": NaturalFault(LANTERN, "nes_py", "hang", None),
 }
-"""Every one is described in ``docs/natural_faults.md``."""
+"""Each is described in ``docs/natural_faults.md``."""
 
 
 @dataclass(frozen=True)
 class Natural:
-    """A factory of games that break: ``fault`` is a name of ``FAULTS``.
+    """A factory of games that fail: ``fault`` is a name in ``FAULTS``.
 
-    ``endless_constructor`` breaks in phase ``construct``, all others in ``step`` or ``reset``.
+    ``endless_constructor`` fails in phase ``construct``, all others in ``step`` or ``reset``.
     """
 
     fault: str
@@ -78,19 +78,19 @@ class Natural:
     def __post_init__(self) -> None:
         if self.fault not in FAULTS:
             raise ValueError(f"fault={self.fault!r} is not known; allowed: {', '.join(FAULTS)}")
-        allowed = ("step", "reset") if FAULTS[self.fault].strike else ("construct",)
+        allowed = ("step", "reset") if FAULTS[self.fault].trigger else ("construct",)
         if self.when is not None and self.when.phase not in allowed:
-            raise ValueError(f"phase={self.when.phase!r}: {self.fault} breaks in {' or '.join(allowed)}")
+            raise ValueError(f"phase={self.when.phase!r}: {self.fault} happens in {' or '.join(allowed)}")
 
     def __call__(self) -> gymnasium.Env[Any, Any]:
-        """Build one, or break."""
-        if FAULTS[self.fault].strike:
+        """Build an environment, or fail."""
+        if FAULTS[self.fault].trigger:
             return NaturalEnv(self)
         return native_misuse.game_with_start_screen(LANTERN, is_endless=has_come(self.when, "construct", 1, _place()))
 
 
 class NaturalEnv(EmulatorEnv):
-    """One of our own games, until it breaks."""
+    """One of the included games, until it fails."""
 
     def __init__(self, plan: Natural) -> None:
         self._fault, self._when, self._place = FAULTS[plan.fault], plan.when, _place()
@@ -105,23 +105,23 @@ class NaturalEnv(EmulatorEnv):
         )
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset, or break."""
-        self._break_if_due("reset")
+        """Reset, or fail."""
+        self._fail_if_due("reset")
         return super().reset(seed=seed, options=options)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Step, or break."""
-        self._break_if_due("step")
+        """Step, or fail."""
+        self._fail_if_due("step")
         return super().step(action)
 
-    def _break_if_due(self, phase: str) -> None:
+    def _fail_if_due(self, phase: str) -> None:
         self._counts[phase] += 1
-        if self._fault.strike and has_come(self._when, phase, self._counts[phase], self._place):
-            self._fault.strike(self.machine)
+        if self._fault.trigger and has_come(self._when, phase, self._counts[phase], self._place):
+            self._fault.trigger(self.machine)
 
 
 def core_of(fault: NaturalFault) -> str:
-    """The emulator, found; EmulatorError where it is not installed."""
+    """The name or file of the fault's emulator; EmulatorError if it is not installed."""
     if fault.core != OLD_MGBA:
         return fault.core
     old = [core.path for core in found_cores() if core.name == "mgba" and core.source == "stable-retro"]
@@ -131,7 +131,7 @@ def core_of(fault: NaturalFault) -> str:
 
 
 def missing(fault: str) -> str | None:
-    """Why a fault cannot be had on this machine; None if it can."""
+    """Why a fault cannot be reproduced on this machine; None if it can."""
     try:
         Natural(fault, None)().close()
     except EmulatorError as error:
@@ -140,7 +140,7 @@ def missing(fault: str) -> str | None:
 
 
 def has_come(when: When | None, phase: str, count: int, place: SlotContext | None) -> bool:
-    """Whether to break now."""
+    """Whether to fail now."""
     return when is not None and when.has_come(phase, count, place)
 
 

@@ -1,6 +1,6 @@
 """Two pools with the same seeds and actions, stepped side by side, and the first row in which they differ.
 
-One may be disturbed as one likes, the other must not be. No row is kept longer than the slower of the two needs.
+The first pool may be disturbed at will, the second must not be. No row is kept longer than the slower pool needs.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ninelives.spec.arrays import leaves, tree_of
-from ninelives.testing.kill_plan import Murderer
-from ninelives.testing.row_diff import Row, first_unlike, rows_of
+from ninelives.testing.kill_plan import KillThread
+from ninelives.testing.row_diff import Row, first_mismatch, rows_of
 
 if TYPE_CHECKING:
     from ninelives.pool.pool import Pool
 
 ROWS_AFTER = 2
-"""Rows that every slot must show after the last murder, so that its recovery is compared too."""
+"""Rows that every slot must produce after the last fault, so that its recovery is compared too."""
 
-TELL_EVERY_S = 0.1
-"""Time between two words about the progress."""
+REPORT_EVERY_S = 0.1
+"""Time between two reports of progress."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A valid row that is not what the twin's is. ``step`` counts the slot's rows; 0 is the first reset's."""
+    """A valid row that differs from the reference. ``step`` counts the slot's rows; 0 is the first reset."""
 
     step: int
     slot: int
@@ -43,7 +43,7 @@ class Difference:
         return f"slot {self.slot}, step {self.step}, {self.what}: expected {self.expected!r}, got {self.got!r}"
 
 
-class Side:
+class PairedPool:
     """One of the two pools, fed with each slot's own stream of random actions."""
 
     def __init__(self, pool: Pool, seed: int, is_disabled: bool) -> None:
@@ -56,17 +56,17 @@ class Side:
         self._by_mail = any(leaf.dtype is None for leaf in leaves(tree_of(pool.action_space)))
 
     def begin(self, seed: int) -> list[Row]:
-        """The first rows of all slots."""
+        """Reset every slot and return the first rows."""
         return rows_of(self.pool.reset(seed=seed), self._node)
 
     def send(self, slots: Iterable[int]) -> None:
-        """Give each of these slots its next action."""
+        """Send each of these slots its next action."""
         chosen = list(slots)
         self.in_flight.update(chosen)
         self.pool.send(self._batch([self._spaces[slot].sample() for slot in chosen]), chosen)
 
-    def take(self) -> list[Row]:
-        """The next rows that are ready; a finished slot that is not reset by itself is reset here."""
+    def receive(self) -> list[Row]:
+        """The next rows that are ready; with autoreset disabled, finished slots are reset here."""
         rows = rows_of(self.pool.recv(), self._node)
         self.in_flight.difference_update(row.slot for row in rows)
         over = [row.slot for row in rows if row.is_last] if self._is_disabled else []
@@ -82,58 +82,61 @@ class Side:
         return concatenate(space, actions, room)
 
 
-class Course:
-    """Steps both sides in step with each other and has every pair of rows compared."""
+class PairedRun:
+    """Steps both pools together and compares every pair of rows."""
 
-    def __init__(self, victim: Side, twin: Side, murderer: Murderer, comparison: Comparison) -> None:
-        self._victim, self._twin, self._murderer, self.comparison = victim, twin, murderer, comparison
-        self._twins_rows: dict[int, deque[Row]] = {slot: deque() for slot in range(victim.pool.num_envs)}
-        self._rows_since = Counter(dict.fromkeys(self._twins_rows, 0))
+    def __init__(
+        self, disturbed: PairedPool, reference: PairedPool, kill_thread: KillThread, comparison: Comparison
+    ) -> None:
+        self._disturbed, self._reference = disturbed, reference
+        self._kill_thread, self.comparison = kill_thread, comparison
+        self._reference_rows: dict[int, deque[Row]] = {slot: deque() for slot in range(disturbed.pool.num_envs)}
+        self._rows_since = Counter(dict.fromkeys(self._reference_rows, 0))
         self.steps = 0
 
-    def run(self, steps: int, seed: int, tell: Callable[[], None]) -> None:
-        """Until the steps are made, every murder is delivered and recovered from, or nothing is left to compare."""
-        self._murderer.reach(0)
-        self._keep(self._twin.begin(seed))
-        slots = self._compare(self._victim.begin(seed))
-        batch, told = 0, time.monotonic()
+    def run(self, steps: int, seed: int, report: Callable[[], None]) -> None:
+        """Run until the steps are done and every fault was injected and recovered from, or nothing can be compared."""
+        self._kill_thread.reach(0)
+        self._keep(self._reference.begin(seed))
+        slots = self._compare(self._disturbed.begin(seed))
+        batch, reported = 0, time.monotonic()
         while (self.steps < steps or not self._is_settled) and self.comparison.goes_on:
-            self._victim.send(slots)
-            self._twin.send(slots)
-            self._murderer.reach(batch)
-            all_delivered = self._murderer.is_done
-            slots = self._compare(self._victim.take())
-            self._murderer.saw(slots)
+            self._disturbed.send(slots)
+            self._reference.send(slots)
+            self._kill_thread.reach(batch)
+            all_delivered = self._kill_thread.is_done
+            slots = self._compare(self._disturbed.receive())
+            self._kill_thread.saw(slots)
             self._rows_since.update(slots if all_delivered else ())
             self.steps, batch = self.steps + len(slots), batch + 1
-            if time.monotonic() - told >= TELL_EVERY_S:
-                told = time.monotonic()
-                tell()
-        tell()
+            if time.monotonic() - reported >= REPORT_EVERY_S:
+                reported = time.monotonic()
+                report()
+        report()
 
     @property
     def _is_settled(self) -> bool:
-        return self._murderer.is_done and min(self._rows_since.values()) >= ROWS_AFTER
+        return self._kill_thread.is_done and min(self._rows_since.values()) >= ROWS_AFTER
 
     def _compare(self, rows: list[Row]) -> list[int]:
-        """Compare these rows with the twin's; returns whose they are, each slot once."""
+        """Compare these rows with the reference; returns their slots, each once."""
         slots = list(dict.fromkeys(row.slot for row in rows))
-        while not self._twin.in_flight.isdisjoint(slots):
-            self._keep(self._twin.take())
+        while not self._reference.in_flight.isdisjoint(slots):
+            self._keep(self._reference.receive())
         for row in rows:
-            waiting = self._twins_rows[row.slot]
+            waiting = self._reference_rows[row.slot]
             self.comparison.see(waiting.popleft() if waiting else None, row)
         for slot in self.comparison.parted.intersection(slots):
-            self._twins_rows[slot].clear()  # it goes its own way: nothing of it is compared any more
+            self._reference_rows[slot].clear()  # this slot is not compared any more
         return slots
 
     def _keep(self, rows: list[Row]) -> None:
         for row in rows:
-            self._twins_rows[row.slot].append(row)
+            self._reference_rows[row.slot].append(row)
 
 
 class Comparison:
-    """Judges pairs of rows, slot by slot, until a slot's first difference or cut row: from there on the two part."""
+    """Compares pairs of rows, slot by slot, until a slot's first difference or cut row; the slot has parted then."""
 
     def __init__(self, slots: int, ignored: tuple[str, ...], broken: set[int]) -> None:
         self._slots, self._ignored, self._broken = slots, ignored, broken
@@ -148,7 +151,7 @@ class Comparison:
         return len(self.parted) < self._slots
 
     def see(self, expected: Row | None, got: Row) -> None:
-        """Judge one more row of a slot."""
+        """Compare the next row of a slot."""
         slot, step = got.slot, self._rows[got.slot]
         self._rows[slot] += 1
         self.cut_rows += not got.is_valid
@@ -156,10 +159,10 @@ class Comparison:
             self.parted.add(slot)
         if slot in self.parted:
             return
-        assert expected is not None, f"slot {slot}: the twin has no row {step}"
+        assert expected is not None, f"slot {slot}: the reference has no row {step}"
         self.compared_rows += 1
-        unlike = first_unlike(expected, got, self._ignored)
-        if unlike is not None:
+        mismatch = first_mismatch(expected, got, self._ignored)
+        if mismatch is not None:
             self.parted.add(slot)
-            told = Difference(step, slot, unlike.what, unlike.expected, unlike.got, slot in self._broken)
-            self.first_difference = self.first_difference or told
+            found = Difference(step, slot, mismatch.what, mismatch.expected, mismatch.got, slot in self._broken)
+            self.first_difference = self.first_difference or found

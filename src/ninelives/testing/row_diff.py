@@ -1,7 +1,7 @@
-"""One row of a batch, and the first thing in which it is unlike another one.
+"""One row of a batch, and the first value in which it differs from another one.
 
-Rows are compared bit by bit: observation, reward, flags, infos, and return and length of an episode that ends. Never
-compared is what a clock has measured.
+Rows are compared bit by bit: observation, reward, flags, infos, and return and length of an episode that ends. Infos
+that hold elapsed time are not compared.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
 
 
 @dataclass(frozen=True)
-class Unlike:
-    """What is not the same: its name, as the undisturbed row has it, and as the other has it."""
+class Mismatch:
+    """A value that differs: its name, its value in the reference row, and its value in the other row."""
 
     what: str
     expected: Any
@@ -43,7 +43,7 @@ class Row:
 
     @property
     def slot(self) -> int:
-        """Whose row it is."""
+        """The slot that produced it."""
         return int(self.batch.slots[self.index])
 
     @property
@@ -57,7 +57,7 @@ class Row:
         return self.is_valid and bool(self.batch.terminated[self.index] or self.batch.truncated[self.index])
 
     def parts(self) -> dict[str, Any]:
-        """Everything a learner can see in it."""
+        """Everything that a learner can see of it."""
         batch, i = self.batch, self.index
         ended = np.flatnonzero(batch.episodes.slots == batch.slots[i])
         parts = {"reward": batch.reward[i], "terminated": batch.terminated[i], "truncated": batch.truncated[i]}
@@ -73,9 +73,9 @@ def rows_of(batch: Batch, node: Node) -> list[Row]:
     return [Row(batch, index, node) for index in range(len(batch))]
 
 
-def first_unlike(expected: Row, got: Row, ignored: tuple[str, ...] = ()) -> Unlike | None:
+def first_mismatch(expected: Row, got: Row, ignored: tuple[str, ...] = ()) -> Mismatch | None:
     """Compare two rows. ``ignored`` are infos by name, with dots where one lies in another."""
-    return _unlike(expected.parts(), got.parts(), "", (*CLOCKS, *ignored))
+    return _mismatch(expected.parts(), got.parts(), "", (*CLOCKS, *ignored))
 
 
 def _info(infos: Mapping[str, Any], i: int) -> dict[str, Any]:
@@ -84,45 +84,45 @@ def _info(infos: Mapping[str, Any], i: int) -> dict[str, Any]:
     return {key: _info(column, i) if isinstance(column, Mapping) else column[i] for key, column in own.items()}
 
 
-def _unlike(expected: Any, got: Any, name: str, ignored: tuple[str, ...]) -> Unlike | None:
+def _mismatch(expected: Any, got: Any, name: str, ignored: tuple[str, ...]) -> Mismatch | None:
     if name.startswith("info.") and any(f".{name}".endswith(f".{clock}") for clock in ignored):
         return None
     if isinstance(expected, Mapping) and isinstance(got, Mapping):
-        return _unlike_mapping(expected, got, name, ignored)
+        return _mismatch_mapping(expected, got, name, ignored)
     if isinstance(expected, tuple | list) and isinstance(got, tuple | list) and len(expected) == len(got):
         pairs = enumerate(zip(expected, got, strict=True))
-        return next((found for i, (a, b) in pairs if (found := _unlike(a, b, f"{name}[{i}]", ignored))), None)
+        return next((found for i, (a, b) in pairs if (found := _mismatch(a, b, f"{name}[{i}]", ignored))), None)
     if isinstance(expected, NUMBERS) and isinstance(got, NUMBERS):
-        return _unlike_numbers(np.asarray(expected), np.asarray(got), name)
-    return None if _same_thing(expected, got) else Unlike(name, expected, got)
+        return _mismatch_numbers(np.asarray(expected), np.asarray(got), name)
+    return None if _same_thing(expected, got) else Mismatch(name, expected, got)
 
 
-def _unlike_mapping(
+def _mismatch_mapping(
     expected: Mapping[str, Any], got: Mapping[str, Any], name: str, ignored: tuple[str, ...]
-) -> Unlike | None:
-    absent = "(not there)"
+) -> Mismatch | None:
+    absent = "(missing)"
     for key in [*expected, *(key for key in got if key not in expected)]:
         path = f"{name}.{key}" if name else str(key)
-        found = _unlike(expected.get(key, absent), got.get(key, absent), path, ignored)
+        found = _mismatch(expected.get(key, absent), got.get(key, absent), path, ignored)
         if found is not None:
             return found
     return None
 
 
-def _unlike_numbers(expected: np.ndarray[Any, Any], got: np.ndarray[Any, Any], name: str) -> Unlike | None:
+def _mismatch_numbers(expected: np.ndarray[Any, Any], got: np.ndarray[Any, Any], name: str) -> Mismatch | None:
     if expected.dtype == object or got.dtype == object or expected.shape != got.shape:
-        return None if _same_thing(expected, got) else Unlike(name, expected, got)
+        return None if _same_thing(expected, got) else Mismatch(name, expected, got)
     if expected.dtype == got.dtype and expected.tobytes() == got.tobytes():
         return None
-    # A column of infos may be of a wider type in the one batch than in the other.
+    # A column of infos may have a wider type in one batch than in the other.
     common = np.promote_types(expected.dtype, got.dtype)
     differ = _other_bits(expected.astype(common), got.astype(common))
     if not differ.any():
         return None
     if not expected.shape:
-        return Unlike(name, expected[()], got[()])
+        return Mismatch(name, expected[()], got[()])
     first = tuple(int(axis[0]) for axis in np.nonzero(differ))
-    return Unlike(f"{name}[{', '.join(map(str, first))}]", expected[first], got[first])
+    return Mismatch(f"{name}[{', '.join(map(str, first))}]", expected[first], got[first])
 
 
 def _other_bits(expected: np.ndarray[Any, Any], got: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -134,10 +134,10 @@ def _other_bits(expected: np.ndarray[Any, Any], got: np.ndarray[Any, Any]) -> np
 
 
 def _same_thing(expected: Any, got: Any) -> bool:
-    """Equal, or at least of the same content: many objects in infos know no equality."""
+    """Whether they are equal or have the same pickle: many objects in infos do not define equality."""
     try:
         if bool(expected == got):
             return True
     except Exception:
-        pass  # it cannot even be asked
+        pass  # the comparison itself failed
     return pickle.dumps(expected) == pickle.dumps(got)

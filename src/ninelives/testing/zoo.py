@@ -1,7 +1,7 @@
-"""The fault zoo: counting environments that break on purpose, told how and when.
+"""The fault zoo: counting environments that fail on purpose, in a given way at a given moment.
 
-``Fragile("segfault", When("step", at=5, slots=(2,)))`` is a picklable factory: it goes wherever a pool takes an
-environment, with every start method. It counts honestly (see ``counting``) until its moment comes.
+``Fragile("segfault", When("step", at=5, slots=(2,)))`` is a picklable factory that a pool takes as an environment, with
+every start method. It counts correctly (see ``counting``) until that moment.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ PHASES = ("import", "construct", "reset", "step", "close")
 
 @dataclass(frozen=True)
 class When:
-    """The moment to break.
+    """The moment to fail.
 
     Attributes:
         phase: ``import`` (while the factory is unpickled), ``construct``, ``reset``, ``step`` or ``close``.
-        at: at which reset or step of one environment, counted from 1.
-        again: also at every later one.
-        slots: only in these slots; None: in all. At ``import`` there is no slot yet.
-        generations: only in these generations of a worker; None: in all. At ``import`` it is not known.
-        once: a file; only whoever creates it breaks, so that it happens once however many processes there are.
+        at: the number of the reset or step of one environment, counted from 1.
+        again: fail at every later one too.
+        slots: fail only in these slots; None: in all. At ``import`` there is no slot yet.
+        generations: fail only in these generations of a worker; None: in all. Not known at ``import``.
+        once: a file; only the process that creates it fails, so that it happens once in any number of processes.
     """
 
     phase: str = "step"
@@ -45,7 +45,7 @@ class When:
             raise ValueError(f"phase={self.phase!r} is not known; allowed: {', '.join(PHASES)}")
 
     def has_come(self, phase: str, count: int, place: SlotContext | None) -> bool:
-        """Whether to break now, at the ``count``-th time of ``phase``."""
+        """Whether to fail now, at the ``count``-th time of ``phase``."""
         if phase != self.phase or not (count == self.at or (self.again and count > self.at)):
             return False
         if place is not None and self.slots is not None and place.slot not in self.slots:
@@ -57,7 +57,7 @@ class When:
 
 @dataclass(frozen=True)
 class Fragile:
-    """A factory of counting environments that break: ``fault`` is a name of ``faults.BREAKS``."""
+    """A factory of counting environments that fail: ``fault`` is a name in ``faults.BREAKS``."""
 
     fault: str = "raise_error"
     when: When = field(default_factory=When)
@@ -71,7 +71,7 @@ class Fragile:
         return _unpickled, (self.fault, self.when, self.episode_steps)
 
     def __call__(self) -> FragileEnv:
-        """Build one, or break."""
+        """Build an environment, or fail."""
         place = _place()
         if self.when.has_come("construct", 1, place):
             BREAKS[self.fault](None)
@@ -85,7 +85,7 @@ def _unpickled(fault: str, when: When, episode_steps: int) -> Fragile:
 
 
 class FragileEnv(CountingEnv):
-    """Counts until it breaks."""
+    """Counts until it fails."""
 
     def __init__(self, plan: Fragile, place: SlotContext | None) -> None:
         super().__init__(plan.episode_steps)
@@ -93,24 +93,24 @@ class FragileEnv(CountingEnv):
         self._counts = dict.fromkeys(PHASES, 0)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Row, dict[str, Any]]:
-        """Reset, or break."""
+        """Reset, or fail."""
         answer: tuple[Row, dict[str, Any]] = self._answer("reset", super().reset(seed=seed, options=options))
         return answer
 
     def step(self, action: int | np.int64) -> tuple[Row, float, bool, bool, dict[str, Any]]:
-        """Step, or break."""
+        """Step, or fail."""
         answer: tuple[Row, float, bool, bool, dict[str, Any]] = self._answer("step", super().step(action))
         return answer
 
     def close(self) -> None:
-        """Close, or break."""
+        """Close, or fail."""
         self._answer("close", None)
 
-    def _answer(self, phase: str, honest: Any) -> Any:
+    def _answer(self, phase: str, correct: Any) -> Any:
         self._counts[phase] += 1
         if self._plan.when.has_come(phase, self._counts[phase], self._place):
-            return BREAKS[self._plan.fault](honest)
-        return honest
+            return BREAKS[self._plan.fault](correct)
+        return correct
 
 
 def _place() -> SlotContext | None:

@@ -5,7 +5,7 @@ import pytest
 
 import ninelives
 from ninelives.events import FaultSeen
-from ninelives.sims.emulators.nes import NesPyEnv
+from ninelives.sims.emulators.nes_py_env import NesPyEnv
 
 ACTIONS = ("noop", "right", "right+a", "right+b", "right+a+b", "a", "left")
 ENVS = 8
@@ -26,7 +26,8 @@ def test_an_id_is_a_gymnasium_environment(game):
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 def test_eight_at_once_are_built_and_play_the_same(method):
     game = ninelives.EnvSpec(
-        "ninelives.sims.emulators.nes:NesPyEnv", {"game": "SuperMarioBros-v0", "actions": ACTIONS, "frame_skip": 4}
+        "ninelives.sims.emulators.nes_py_env:NesPyEnv",
+        {"game": "SuperMarioBros-v0", "actions": ACTIONS, "frame_skip": 4},
     )
     with ninelives.Pool(game, ENVS, workers=ENVS, start_method=method) as pool:
         pool.reset(seed=0)

@@ -1,6 +1,6 @@
-/* Resizes gray pictures by the mean of what a pixel covers. Which pixels those are, and how much each counts, is decided
- * in area.py; this only multiplies and adds, in the order that OpenCV does, because the order decides how halves are
- * rounded.
+/* Resizes gray images by area: each target pixel is the weighted mean of the pixels it covers. resize.py computes
+ * those pixels and their weights; this file only multiplies and adds, in the same order as OpenCV, because the order
+ * decides how halves are rounded.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -10,20 +10,20 @@
 enum { MOST_PIXELS = 4096 }; /* in a row or column */
 
 typedef struct {
-    const int32_t *first; /* of the pixels that each pixel of the result covers */
-    const float *weights; /* `taps` rows of `count`; those that fill up are zero, and adding zero changes nothing */
+    const int32_t *first; /* for each target pixel: the first source pixel it covers */
+    const float *weights; /* `taps` rows of `count`; padding weights are zero, and adding zero changes nothing */
     Py_ssize_t count, taps;
-} Side;
+} Axis;
 
-/* Of the one picture that is being made: whoever is here has the interpreter's lock. */
+/* Buffers for the one image being resized; the GIL is held, so one set is enough. */
 static float line[MOST_PIXELS], mixed[MOST_PIXELS], sum[MOST_PIXELS];
 
 #ifdef __SSE2__
 #include <emmintrin.h>
 
-/* Four neighbours at once; returns how many are done. Four pixels are loaded for each of them and turned, so that the
-   first ones stand together, then the second ones. */
-static Py_ssize_t mix_fours(const Side *across) {
+/* Computes four neighbouring pixels at once and returns how many are done. Four source pixels are loaded for each of
+   them, and the four vectors are transposed: the first tap of all four, then the second, ... */
+static Py_ssize_t mix_fours(const Axis *across) {
     const Py_ssize_t count = across->count;
     if (across->taps != 4) return 0;
     const float *weights = across->weights;
@@ -42,14 +42,14 @@ static Py_ssize_t mix_fours(const Side *across) {
     return i;
 }
 #else
-static Py_ssize_t mix_fours(const Side *across) {
+static Py_ssize_t mix_fours(const Axis *across) {
     (void)across;
     return 0;
 }
 #endif
 
-/* One row of the source, as wide as the result. */
-static void mix(const uint8_t *row, Py_ssize_t width, const Side *across) {
+/* Resizes one row of the source to the width of the target. */
+static void mix(const uint8_t *row, Py_ssize_t width, const Axis *across) {
     for (Py_ssize_t i = 0; i < width; i++) line[i] = row[i];
     for (Py_ssize_t i = mix_fours(across); i < across->count; i++) {
         const float *at = line + across->first[i], *weight = across->weights + i;
@@ -59,7 +59,7 @@ static void mix(const uint8_t *row, Py_ssize_t width, const Side *across) {
     }
 }
 
-/* To the nearest whole number, a half to the even one: a number this large has no room for anything behind the point. */
+/* Rounds to the nearest integer, halves to even: a float of this size has no fractional bits. */
 static uint8_t rounded(float value) {
     float shifted = value + 12582912.0f;
     int32_t bits;
@@ -68,7 +68,7 @@ static uint8_t rounded(float value) {
     return (uint8_t)(bits > 255 ? 255 : bits);
 }
 
-static void resize(const uint8_t *source, Py_ssize_t width, uint8_t *target, const Side *down, const Side *across) {
+static void resize(const uint8_t *source, Py_ssize_t width, uint8_t *target, const Axis *down, const Axis *across) {
     Py_ssize_t mixed_row = -1;
     const Py_ssize_t columns = across->count;
     for (Py_ssize_t y = 0; y < down->count; y++, target += columns) {
@@ -78,44 +78,45 @@ static void resize(const uint8_t *source, Py_ssize_t width, uint8_t *target, con
             const float weight = down->weights[tap * down->count + y];
             if (weight == 0) continue;
             if (row != mixed_row) mix(source + row * width, width, across);
-            mixed_row = row; /* a row that two rows of the result share is mixed once */
+            mixed_row = row; /* a source row shared by two target rows is computed once */
             for (Py_ssize_t x = 0; x < columns; x++) sum[x] += mixed[x] * weight;
         }
         for (Py_ssize_t x = 0; x < columns; x++) target[x] = rounded(sum[x]);
     }
 }
 
-/* Whether every pixel that a side speaks of lies in the picture: what is wrong must not be read. */
-static int fits(Side *side, const Py_buffer *first, const Py_buffer *weights, Py_ssize_t pixels) {
-    side->first = first->buf;
-    side->weights = weights->buf;
-    side->count = first->len / (Py_ssize_t)sizeof(int32_t);
-    if (side->count < 1 || side->count > MOST_PIXELS || pixels > MOST_PIXELS) return 0;
-    side->taps = weights->len / (Py_ssize_t)sizeof(float) / side->count;
-    for (Py_ssize_t i = 0; i < side->count; i++)
-        if (side->first[i] < 0 || side->first[i] + side->taps > pixels) return 0;
-    return side->taps > 0;
+/* Fills in an axis and checks that every pixel it refers to is inside the image, so that nothing else is read. */
+static int fits(Axis *axis, const Py_buffer *first, const Py_buffer *weights, Py_ssize_t pixels) {
+    axis->first = first->buf;
+    axis->weights = weights->buf;
+    axis->count = first->len / (Py_ssize_t)sizeof(int32_t);
+    if (axis->count < 1 || axis->count > MOST_PIXELS || pixels > MOST_PIXELS) return 0;
+    axis->taps = weights->len / (Py_ssize_t)sizeof(float) / axis->count;
+    for (Py_ssize_t i = 0; i < axis->count; i++)
+        if (axis->first[i] < 0 || axis->first[i] + axis->taps > pixels) return 0;
+    return axis->taps > 0;
 }
 
 static PyObject *resize_area(PyObject *module, PyObject *args) {
     (void)module;
     Py_buffer source, target, rows, row_weights, columns, column_weights;
     Py_ssize_t width;
-    if (!PyArg_ParseTuple(args, "y*nw*y*y*y*y*", &source, &width, &target, &rows, &row_weights, &columns, &column_weights))
+    if (!PyArg_ParseTuple(args, "y*nw*y*y*y*y*", &source, &width, &target, &rows, &row_weights, &columns,
+                          &column_weights))
         return NULL;
-    Side down, across;
+    Axis down, across;
     const int good = width > 0 && source.len % width == 0 && fits(&down, &rows, &row_weights, source.len / width) &&
                      fits(&across, &columns, &column_weights, width) && target.len == down.count * across.count;
     if (good) resize(source.buf, width, target.buf, &down, &across);
     Py_buffer *all[] = {&source, &target, &rows, &row_weights, &columns, &column_weights};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) PyBuffer_Release(all[i]);
     if (good) Py_RETURN_NONE;
-    PyErr_SetString(PyExc_ValueError, "the pictures and the plan do not fit together");
+    PyErr_SetString(PyExc_ValueError, "the images do not match the plan");
     return NULL;
 }
 
 static PyMethodDef methods[] = {
-    {"resize_area", resize_area, METH_VARARGS, "Fill target with source, resized."},
+    {"resize_area", resize_area, METH_VARARGS, "Resize source into target."},
     {NULL, NULL, 0, NULL},
 };
 

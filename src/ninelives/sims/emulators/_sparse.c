@@ -1,5 +1,5 @@
-/* Leaves the empty blocks out of bytes that are mostly zeros. Twin of holes.squeeze_plainly and equal in every byte, in a
- * third of its time: what is left out is read once and copied never. holes.py says what is written.
+/* Removes the all-zero blocks from bytes that are mostly zeros. Twin of sparse.squeeze_in_python with the same output,
+ * in a third of its time: removed blocks are read once and never copied. sparse.py documents the format.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -8,13 +8,13 @@
 
 enum { BLOCK = 1024, SIZE_BYTES = 8, MOST_PARTS = 64 };
 
-/* A place in several parts that are read one after the other. */
+/* A position in several buffers that are read one after the other. */
 typedef struct {
     const Py_buffer *part, *end;
     Py_ssize_t at;
 } Reader;
 
-/* The next block where it lies; where it is of several parts, or not full, it is put together in `room`. */
+/* The next block in place; a block that spans several buffers, or is not full, is assembled in `room`. */
 static const uint8_t *next_block(Reader *reader, uint8_t *room) {
     Py_ssize_t filled = 0;
     while (reader->part < reader->end && filled < BLOCK) {
@@ -39,7 +39,7 @@ static int is_empty(const uint8_t *block) {
     return 1;
 }
 
-/* Returns how many bytes are written to `out`, which has room for all. */
+/* Writes to `out`, which is large enough for everything, and returns the number of bytes written. */
 static Py_ssize_t squeeze_into(uint8_t *out, const Py_buffer *parts, Py_ssize_t count, Py_ssize_t size) {
     Reader reader = {parts, parts + count, 0};
     const Py_ssize_t blocks = (size + BLOCK - 1) / BLOCK;
@@ -78,7 +78,7 @@ static PyObject *squeeze(PyObject *module, PyObject *const *args, Py_ssize_t nar
 }
 
 static PyMethodDef methods[] = {
-    {"squeeze", (PyCFunction)(void *)squeeze, METH_FASTCALL, "All parts, one after the other, without their empty blocks."},
+    {"squeeze", (PyCFunction)(void *)squeeze, METH_FASTCALL, "Join all parts and remove their empty blocks."},
     {NULL, NULL, 0, NULL},
 };
 

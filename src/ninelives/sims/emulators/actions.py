@@ -1,4 +1,4 @@
-"""Actions as names: which buttons are held for which action of the agent. Knows pads, not emulators or games."""
+"""Named actions: which buttons are held for which action. Knows pads, not emulators or games."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Literal
 import gymnasium
 
 from ninelives.errors import ConfigError, UsageError
-from ninelives.sims.emulators.emulator import BUTTONS, pad_of
+from ninelives.sims.emulators.machine import BUTTONS, pad_of
 
 NOOP = "noop"
-"""The name of holding nothing."""
+"""The action that holds no button."""
 
 DIRECTIONS = (NOOP, "a", "b", "up", "down", "left", "right")
-"""What most games on a pad need."""
+"""Default actions, sufficient for most games."""
 
 
 def pad_named(name: str, buttons: Sequence[str] = BUTTONS, key: str = "actions") -> int:
-    """The pad of ``"right+a"`` or ``"noop"``, for the setting called ``key``.
+    """The bit mask of ``"right+a"`` or ``"noop"``; ``key`` is the setting named in errors.
 
     Raises:
-        ConfigError: a button this machine does not have, or one named twice.
+        ConfigError: a button that this system does not have, or one named twice.
     """
     if name == NOOP:
         return 0
@@ -35,7 +35,7 @@ def pad_named(name: str, buttons: Sequence[str] = BUTTONS, key: str = "actions")
     return pad_of(*held)
 
 
-class Chosen:
+class NamedActions:
     """One of several named combinations of buttons."""
 
     def __init__(self, names: Sequence[str], buttons: Sequence[str]) -> None:
@@ -46,18 +46,18 @@ class Chosen:
         self._pads = [pad_named(name, buttons) for name in self.names]
 
     def pad(self, action: Any) -> int:
-        """What is held for the action with this number."""
+        """The buttons held for an action, as a bit mask."""
         try:
             if 0 <= action < len(self._pads):
                 pad: int = self._pads[action]
                 return pad
         except (TypeError, ValueError):
-            pass  # no whole number
+            pass  # not an integer
         raise UsageError(f"action {action!r} is not one of the {len(self._pads)} actions: {', '.join(self.names)}")
 
 
 class Buttons:
-    """Every button on its own, held or not."""
+    """Every button separately, held or not."""
 
     def __init__(self, buttons: Sequence[str]) -> None:
         self.names = tuple(buttons)
@@ -65,7 +65,7 @@ class Buttons:
         self._bits = [pad_of(name) for name in self.names]
 
     def pad(self, action: Any) -> int:
-        """What is held where the action has a one."""
+        """The buttons whose entry in the action is not zero, as a bit mask."""
         try:
             return sum(bit for bit, held in zip(self._bits, action, strict=True) if held)
         except (TypeError, ValueError):
@@ -74,13 +74,13 @@ class Buttons:
             ) from None
 
 
-Actions = Chosen | Buttons
+Actions = NamedActions | Buttons
 
 
 def actions_of(actions: Sequence[str] | Literal["buttons"], buttons: Sequence[str]) -> Actions:
-    """Actions by name, for a machine with these buttons; ``"buttons"``: each button on its own.
+    """The actions with these names, for a pad with these buttons; ``"buttons"``: each button separately.
 
     Raises:
-        ConfigError: no actions, or one that names an unknown button.
+        ConfigError: there are no actions, or one names an unknown button.
     """
-    return Buttons(buttons) if isinstance(actions, str) and actions == "buttons" else Chosen(actions, buttons)
+    return Buttons(buttons) if isinstance(actions, str) and actions == "buttons" else NamedActions(actions, buttons)

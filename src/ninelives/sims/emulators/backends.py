@@ -1,4 +1,4 @@
-"""Opens a game on the best emulator there is for it. Knows the backends by name and loads one only when it is used."""
+"""Opens a game on the best emulator installed for it. Knows the backends by name and imports one only when used."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pathlib import Path
 
 from ninelives.errors import EmulatorError, UsageError
 from ninelives.sims.emulators import ines
-from ninelives.sims.emulators.emulator import Emulator
+from ninelives.sims.emulators.machine import Machine
 from ninelives.sims.emulators.systems import SYSTEMS, check_system, has_clock, system_of
 from ninelives.sims.libretro.cores import find_core, found_cores, missing_core
-from ninelives.sims.libretro.machine import LibretroEmulator
+from ninelives.sims.libretro.emulator import LibretroEmulator
 from ninelives.spec.context import current_slot
 
 BINDINGS = {
     "bindings:mgba": ("ninelives.sims.emulators.mgba", "MgbaEmulator"),
     "cynes": ("ninelives.sims.emulators.cynes", "CynesEmulator"),
 }
-"""Backends that are Python packages of their own."""
+"""Backends that are separate Python packages: module and class by name."""
 
 PIN_CLOCKS = ("mgba",)
-"""Cores in which a cartridge's clock can be made to count frames; in others it shows the host's time."""
+"""Cores whose cartridge clock can be made to count frames; in other cores it shows the host's time."""
 
 MOST_ROM_BYTES = 1 << 30
 
@@ -33,18 +33,19 @@ def open_emulator(
     core: str | Path | None = None,
     system: str | None = None,
     scratch: Path | None = None,
-) -> Emulator:
-    """Load a game into a machine of its own.
+) -> Machine:
+    """Load a game into a new machine.
 
     Args:
-        rom: the ROM's file. It is read once; nothing beside it is read or written, a ``.sav`` least of all.
-        frame_skip: frames of a step.
-        core: a core's name (``"mgba"``), a path to its file, ``"bindings:mgba"`` or ``"cynes"``; None: the best found.
-        system: ``"gba"``, ``"nes"``, ...; None: what the ROM says.
+        rom: the ROM file. It is read once; no other file beside it, such as a ``.sav``, is read or written.
+        frame_skip: frames per step.
+        core: a core's name (``"mgba"``), a path to its file, ``"bindings:mgba"`` or ``"cynes"``; None: the best one
+            installed.
+        system: ``"gba"``, ``"nes"``, ...; None: detected from the ROM.
         scratch: where the machine may keep files; None: the slot's own directory, or a temporary one.
 
     Raises:
-        EmulatorError: no core, no such ROM, or the core refuses it.
+        EmulatorError: no core is installed, the ROM cannot be read, or the core rejects it.
     """
     if isinstance(frame_skip, bool) or not isinstance(frame_skip, int) or frame_skip < 1:
         raise EmulatorError(f"frame_skip={frame_skip!r}: must be a whole number of at least 1")
@@ -58,17 +59,17 @@ def open_emulator(
     if chosen in BINDINGS:
         module, name = BINDINGS[chosen]
         backend = getattr(importlib.import_module(module), name)
-        emulator: Emulator = backend(path, frame_skip=frame_skip, scratch=place)
+        emulator: Machine = backend(path, frame_skip=frame_skip, scratch=place)
         return emulator
     file = find_core(chosen).path
     return LibretroEmulator(data, file, system=machine, file_name=path.name, frame_skip=frame_skip, scratch=place)
 
 
 def best_core(system: str, has_clock: bool = False) -> str:
-    """The name of the first core in the machine's list that is installed; for a clock, one that may count frames.
+    """The first installed core in the system's list; for a cartridge with a clock, one whose clock can count frames.
 
     Raises:
-        EmulatorError: none is; the message says how to install one.
+        EmulatorError: none is installed; the message says how to install one.
     """
     found = {core.name for core in found_cores()}
     wanted = SYSTEMS[system].cores
@@ -84,7 +85,7 @@ def _read(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > MOST_ROM_BYTES:
-            raise EmulatorError(f"{path} has {size:,} bytes: no ROM has more than {MOST_ROM_BYTES:,}")
+            raise EmulatorError(f"{path} has {size:,} bytes; a ROM has at most {MOST_ROM_BYTES:,}")
         return path.read_bytes()
     except OSError as error:
         raise EmulatorError(f"cannot read the ROM {path}: {error.strerror}") from None

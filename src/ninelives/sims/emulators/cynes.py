@@ -1,8 +1,8 @@
-"""A machine over ``cynes``: NES games from one small wheel, on every platform. Owns the emulator and its copies.
+"""The ``cynes`` backend: NES games from one small wheel, on every platform. Owns the emulator and its buffers.
 
-It is slow and draws every frame. Its steps hold the interpreter's lock, so a heartbeat thread would stand still with
-it; the pool keeps its deadlines in another process. Two machines that were just switched on may differ, because cynes
-does not clear their memory: begin from a saved state, as ``EmulatorEnv`` does.
+It is slow and draws every frame. Its steps hold the GIL, which would also stop a heartbeat thread; the pool keeps its
+deadlines in another process. Two machines may differ after power-on, because cynes does not clear their memory: start
+from a saved state, as ``EmulatorEnv`` does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ninelives.errors import ClosedError, EmulatorError
 from ninelives.sims.emulators import ines
-from ninelives.sims.emulators.emulator import BUTTONS, Identity, MachineState, Picture
+from ninelives.sims.emulators.machine import BUTTONS, Identity, MachineState, Picture
 from ninelives.sims.emulators.systems import buttons_of
 
 INSTALL = "pip install 'ninelives[nes]'"
@@ -29,14 +29,14 @@ KEYS = ("right", "left", "down", "up", "start", "select", "b", "a")
 FRAMES_PER_S = 60.0988
 SCREEN = (240, 256, 3)
 RAM, CARTRIDGE = ("ram", 0x0000, 0x800), ("cartridge", 0x6000, 0x2000)
-"""Name, first address and size of what can be read without disturbing the machine."""
+"""Name, first address and size of the memory that can be read without side effects."""
 
 
 class CynesEmulator:
-    """One NES with one game in it."""
+    """One NES with one game loaded."""
 
     def __init__(self, rom: Path, *, frame_skip: int, scratch: Path | None = None) -> None:
-        """Load and switch on. The emulator reads a private copy of the ROM in ``scratch``, which goes at once."""
+        """Load a game and power on. The emulator reads a private copy of the ROM in ``scratch``, deleted right away."""
         data = Path(rom).read_bytes()
         ines.check(data, rom)
         self._nes = _insert(data, scratch)
@@ -55,7 +55,7 @@ class CynesEmulator:
         self.advance(self.frame_skip, pad)
 
     def advance(self, frames: int, pad: int) -> None:
-        """Run some frames."""
+        """Run a number of frames."""
         nes = self._open()
         if frames < 1:
             raise EmulatorError(f"frames={frames!r}: at least one frame must be run")
@@ -63,23 +63,23 @@ class CynesEmulator:
         self._screen[...] = nes.step(frames)
         if nes.has_crashed:
             raise EmulatorError(
-                "the game ran into an instruction that no NES has, and cynes stands still; load a state, or use "
+                "the game executed an instruction that does not exist, and cynes has stopped; load a state, or use "
                 "another core (ninelives cores)"
             )
         self.memory.refresh()
 
     def picture(self) -> Picture:
-        """The last frame; the next step draws over it."""
+        """The last frame; the next step overwrites it."""
         self._open()
         return Picture(self._screen, "rgb888")
 
     def save(self) -> MachineState:
-        """The emulator's state, which holds the cartridge's memory too."""
+        """The emulator's state, which includes the cartridge's memory."""
         state = self._open().save().tobytes()
         return MachineState(state, b"", self._screen.tobytes(), SCREEN, "rgb888", 0, self._pad)
 
     def load(self, state: MachineState) -> None:
-        """Be there. The emulator checks nothing, so a state of the wrong size never reaches it."""
+        """Restore a state. The emulator checks nothing, so a state of the wrong size is rejected here."""
         nes = self._open()
         if len(state.core) != self._state_size:
             raise EmulatorError(f"a state of this machine has {self._state_size} bytes, not {len(state.core)}")
@@ -91,13 +91,13 @@ class CynesEmulator:
         self.memory.refresh()
 
     def close(self) -> None:
-        """Let go of the game; views of its memory keep what they last showed."""
+        """Release the game; views of its memory keep their last contents."""
         self._nes = None
         self.memory.close()
 
     def _open(self) -> Any:
         if self._nes is None:
-            raise ClosedError("this emulator was closed; open a new one")
+            raise ClosedError("this emulator is closed; open a new one")
         return self._nes
 
     def _hold(self, pad: int) -> None:
@@ -107,7 +107,7 @@ class CynesEmulator:
 
 
 class CynesMemory:
-    """Memory by bus address, copied out of a saved state after every step: 2 us, where single cells take 200 us."""
+    """Memory by bus address, copied from a saved state after every step: 2 us, while single reads take 200 us."""
 
     def __init__(self, nes: Any) -> None:
         self._nes = nes
@@ -119,7 +119,7 @@ class CynesMemory:
         self.refresh()
 
     def refresh(self) -> None:
-        """Look again."""
+        """Copy the current contents."""
         state = self._nes.save()
         for _, _, offset, block in self._blocks:
             block[...] = state[offset : offset + len(block)]
@@ -127,7 +127,7 @@ class CynesMemory:
     def view(self, address: int, size: int) -> npt.NDArray[np.uint8]:
         """A live read-only view."""
         if not self._blocks:
-            raise ClosedError("this emulator was closed; its memory can no longer be looked up")
+            raise ClosedError("this emulator is closed; its memory can no longer be read")
         for _, start, _, block in self._blocks:
             if size > 0 and start <= address and address + size <= start + len(block):
                 read_only = memoryview(block).toreadonly()  # type: ignore[arg-type]  # numpy's flag could be set again
@@ -138,11 +138,11 @@ class CynesMemory:
     def regions(self) -> tuple[tuple[str, int, int], ...]:
         """Name, first address and size of every mapped block."""
         if not self._blocks:
-            raise ClosedError("this emulator was closed; its memory can no longer be looked up")
+            raise ClosedError("this emulator is closed; its memory can no longer be read")
         return tuple((name, start, len(block)) for name, start, _, block in self._blocks)
 
     def close(self) -> None:
-        """Hand out nothing more."""
+        """Return no further views."""
         self._nes, self._blocks = None, []
 
 
@@ -157,11 +157,11 @@ def _insert(data: bytes, scratch: Path | None) -> Any:
         try:
             return cynes.NES(str(copy))
         except RuntimeError as error:
-            raise EmulatorError(f"cynes refuses this ROM: {error}") from error
+            raise EmulatorError(f"cynes rejects this ROM: {error}") from error
 
 
 def _offset_in_state(nes: Any, start: int, size: int) -> int:
-    """Where a block lies in a saved state: write a pattern, look for it, undo. -1 if it is not there."""
+    """The offset of a block in a saved state, found by writing a pattern, searching for it and undoing it; else -1."""
     before = nes.save()
     pattern = np.random.default_rng(size).integers(0, 256, size, np.uint8)
     for address, value in enumerate(pattern.tolist(), start):

@@ -1,7 +1,7 @@
-"""EmulatorEnv: an emulated game as a Gymnasium environment that can be saved and restored to the bit.
+"""EmulatorEnv: an emulated game as a Gymnasium environment that can be saved and restored bit for bit.
 
-Joins a machine, named actions, a screen, named memory and terms; knows nothing about any game. Every file it opens is
-only read, and what a cartridge saves stays in the slot's scratch directory.
+Combines a machine, named actions, a screen, named memory and reward terms; knows nothing about any particular game.
+Files are opened read-only, and what a cartridge saves stays in the slot's scratch directory.
 """
 
 from __future__ import annotations
@@ -17,46 +17,46 @@ import numpy as np
 from ninelives.errors import CheckpointError, ConfigError, EmulatorError, UsageError
 from ninelives.sims.emulators.actions import DIRECTIONS, actions_of
 from ninelives.sims.emulators.backends import open_emulator
-from ninelives.sims.emulators.emulator import Emulator
 from ninelives.sims.emulators.generators import generator_of, generator_state
+from ninelives.sims.emulators.machine import Machine
 from ninelives.sims.emulators.memory_map import MemoryMap, Ram
 from ninelives.sims.emulators.observer import Observer, check_names
-from ninelives.sims.emulators.places import here
 from ninelives.sims.emulators.rewards import AnyTerm
 from ninelives.sims.emulators.screen import AnyScreen, Image, Screen, rgb_of, screen_of
 from ninelives.sims.emulators.snapshot import Snapshot
 from ninelives.sims.emulators.starts import Boot, Starts
-from ninelives.sims.emulators.term_scorer import Tally
+from ninelives.sims.emulators.term_scorer import TermScorer
+from ninelives.sims.emulators.user_paths import user_path
 
 REWARD = "reward/"
-"""Before the name of a term: the info that tells what it gave."""
+"""Prefix of the info key that reports the value of one reward term."""
 
 
 class EmulatorEnv(gymnasium.Env[Any, Any]):
     """One game in one machine.
 
     Args:
-        rom: the game's file, relative to where the program was started. Only ever read.
-        core: name or file of an emulator; by default the best that is found for the system.
-        system: ``gba``, ``gb``, ``nes``, ...; by default what the ROM says.
-        state: a file of ``ninelives state save``, or several, of which every episode begins with one.
-        frame_skip: frames in a step. The buttons are held in all of them, and the last is seen.
-        actions: combinations of buttons by name, like ``("noop", "right+a")``; or ``"buttons"``: each on its own.
-        sticky: probability that a step holds the buttons of the step before instead.
-        screen: what of the picture is observed: a ``Screen``, or its fields by name; None: nothing.
-        memory: the game's variables: a map, a mapping or a file.
-        observe: variables that are observed.
-        info: variables, and ``reward/NAME`` for terms of ``rewards``, that are told in infos.
+        rom: the ROM file, relative to the directory the program was started in. Never written to.
+        core: name or file of an emulator; by default the best one installed for the system.
+        system: ``gba``, ``gb``, ``nes``, ...; by default detected from the ROM.
+        state: a file made by ``ninelives state save``, or several; every episode starts from one of them.
+        frame_skip: frames per step. The buttons are held in all of them, and the last one is observed.
+        actions: button combinations by name, like ``("noop", "right+a")``; or ``"buttons"``: each button separately.
+        sticky: probability that a step repeats the buttons of the previous step.
+        screen: how the picture is observed: a ``Screen``, or its fields by name; None: not at all.
+        memory: the game's variables: a ``MemoryMap``, a mapping or a file.
+        observe: variables that are part of the observation.
+        info: variables, and ``reward/NAME`` for terms of ``rewards``, that are reported in infos.
         rewards: terms that add up to the reward.
-        ends: terms of which any ends the episode.
-        truncates: terms of which any cuts the episode off.
-        max_steps: cut the episode off after so many steps.
-        boot: actions and their frames, from power-on to where episodes begin; only without ``state``.
+        ends: terms; the episode terminates when any of them is not zero.
+        truncates: terms; the episode is truncated when any of them is not zero.
+        max_steps: truncate the episode after this many steps.
+        boot: actions and their frames, from power-on to where episodes start; only without ``state``.
         render_mode: ``"rgb_array"`` or None.
 
     Attributes:
         machine: the emulator.
-        starts: the moments at which episodes begin.
+        starts: the states that episodes start from.
     """
 
     def __init__(
@@ -84,14 +84,14 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         screen = screen_of(screen)
         _check(frame_skip, sticky, max_steps, screen, render_mode)
         if state and boot:
-            raise ConfigError("state and boot: give one of them; a state is where a boot script would lead")
+            raise ConfigError("state and boot: give only one of them; a state replaces the boot script")
         self.render_mode, self._sticky, self._max_steps = render_mode, sticky, max_steps
-        self._rewards, self._ends = Tally("rewards", rewards), Tally("ends", ends)
-        self._truncates = Tally("truncates", truncates)
-        states = [here(path) for path in ([state] if isinstance(state, str | Path) else state or ())]
+        self._rewards, self._ends = TermScorer("rewards", rewards), TermScorer("ends", ends)
+        self._truncates = TermScorer("truncates", truncates)
+        states = [user_path(path) for path in ([state] if isinstance(state, str | Path) else state or ())]
         memory_map = _map_of(memory)
         drawn_every = 1 if screen is not None and screen.max_of_two else frame_skip
-        self.machine: Emulator = open_emulator(here(rom), frame_skip=drawn_every, core=core, system=system)
+        self.machine: Machine = open_emulator(user_path(rom), frame_skip=drawn_every, core=core, system=system)
         try:
             self._actions = actions_of(actions, self.machine.buttons)
             self.starts = Starts(self.machine, states, boot)
@@ -102,7 +102,7 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
             raise
         self.action_space, self.observation_space = self._actions.space, self._observer.space
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": self.machine.frames_per_s / frame_skip}
-        self._settings = self._tell_settings(frame_skip, screen, observe)
+        self._settings = self._snapshot_settings(frame_skip, screen, observe)
         self._is_begun, self._steps, self._held = False, 0, 0
 
     def _choose_infos(self, info: Sequence[str]) -> None:
@@ -110,8 +110,8 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
             check_names(key, sorted(tally.fields), self._observer.ram)
             tally.check(self._observer.ram)
         check_names("info", info, {**self._observer.ram, **{REWARD + name: None for name in self._rewards.names}})
-        self._told_fields = [name for name in info if not name.startswith(REWARD)]
-        self._told_rewards = [
+        self._info_fields = [name for name in info if not name.startswith(REWARD)]
+        self._info_rewards = [
             (name, self._rewards.names.index(name[len(REWARD) :])) for name in info if name.startswith(REWARD)
         ]
 
@@ -121,19 +121,19 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         return self._observer.ram
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode; ``options={"state": 2}`` chooses the third of several states."""
+        """Start an episode; ``options={"state": 2}`` chooses the third of several states."""
         super().reset(seed=seed)
         self.machine.load(self.starts.choose(self.np_random, (options or {}).get("state")))
         self._observer.begin()
         for tally in (self._rewards, self._ends, self._truncates):
             tally.reset()
         self._is_begun, self._steps, self._held = True, 0, 0
-        return self._observer.observation(), {name: self.ram[name] for name in self._told_fields}
+        return self._observer.observation(), {name: self.ram[name] for name in self._info_fields}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Hold the buttons of the action for ``frame_skip`` frames."""
         if not self._is_begun:
-            raise UsageError("step() before reset(): no episode has begun")
+            raise UsageError("step() before reset(): call reset() to start an episode")
         pad = self._actions.pad(action)
         if self._sticky and self.np_random.random() < self._sticky:
             pad = self._held
@@ -143,16 +143,16 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         given = self._rewards.values(before, after)
         terminated = self._ends.any(before, after)
         truncated = self._truncates.any(before, after) or self._steps == self._max_steps
-        return self._observer.observation(), float(sum(given)), terminated, truncated, self._told(after, given)
+        return self._observer.observation(), float(sum(given)), terminated, truncated, self._infos(after, given)
 
-    def _told(self, ram: Ram, given: Sequence[Any]) -> dict[str, Any]:
-        if not self._told_fields and not self._told_rewards:
+    def _infos(self, ram: Ram, given: Sequence[Any]) -> dict[str, Any]:
+        if not self._info_fields and not self._info_rewards:
             return {}
-        rewards = {name: float(given[place]) for name, place in self._told_rewards}
-        return {**{name: ram[name] for name in self._told_fields}, **rewards}
+        rewards = {name: float(given[index]) for name, index in self._info_rewards}
+        return {**{name: ram[name] for name in self._info_fields}, **rewards}
 
     def render(self) -> Image | None:
-        """The whole picture in colour."""
+        """The whole picture in colour, not cropped or resized."""
         return None if self.render_mode is None else rgb_of(self.machine.picture())
 
     def close(self) -> None:
@@ -162,11 +162,11 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
     # ---- snapshots --------------------------------------------------------------------------------------------------
 
     def save_state(self) -> bytes:
-        """Everything that decides what comes next, and nothing is changed by asking."""
+        """The environment's complete state as bytes. Saving does not change the environment."""
         return self.snapshot().to_bytes()
 
     def snapshot(self) -> Snapshot:
-        """The same, in parts."""
+        """The same state as an object."""
         wrapper = {
             "settings": self._settings,
             "is_begun": self._is_begun,
@@ -181,28 +181,28 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         return Snapshot(self.machine.identity, self.machine.save(), wrapper, generator_state(self.np_random))
 
     def load_state(self, state: bytes) -> None:
-        """Be exactly there; also before the first reset.
+        """Restore a saved state exactly; also allowed before the first reset.
 
         Raises:
-            CheckpointError: damaged, newer, of another game or core, or of an environment with other settings.
+            CheckpointError: the snapshot is damaged, from a newer version, or from another game, core or settings.
         """
         snapshot = Snapshot.from_bytes(state, self.machine.identity)
         self._check_wrapper(snapshot.wrapper)
         try:
-            self._take(snapshot)
+            self._restore(snapshot)
         except EmulatorError as error:
             raise CheckpointError(f"the snapshot cannot be loaded: {error}") from error
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise CheckpointError(f"the snapshot's environment makes no sense: {error!r}; save it again") from error
+            raise CheckpointError(f"the snapshot's environment part is invalid: {error!r}; save it again") from error
 
     def _check_wrapper(self, wrapper: Mapping[str, Any]) -> None:
         if not wrapper:
             raise CheckpointError(
-                "the snapshot holds a machine but no environment; use it as state=, to begin episodes"
+                "the snapshot contains a machine but no environment; use it as state=, to start episodes from"
             )
         theirs = wrapper.get("settings")
         if not isinstance(theirs, dict):
-            raise CheckpointError("the snapshot's environment makes no sense; save it again")
+            raise CheckpointError("the snapshot's environment part is invalid: it has no settings; save it again")
         for key, value in self._settings.items():
             if theirs.get(key) != value:
                 raise CheckpointError(
@@ -210,12 +210,12 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
                     "make it with the same settings"
                 )
         if not self._observer.fits(wrapper.get("stack")):
-            raise CheckpointError("the snapshot's environment makes no sense; save it again")
+            raise CheckpointError("the snapshot's environment part is invalid: its stack does not fit; save it again")
 
-    def _take(self, snapshot: Snapshot) -> None:
+    def _restore(self, snapshot: Snapshot) -> None:
         wrapper = snapshot.wrapper
         generator = generator_of(snapshot.rng)
-        self._is_begun = False  # until all of it is loaded
+        self._is_begun = False  # until everything is loaded
         for name, tally in (("rewards", self._rewards), ("ends", self._ends), ("truncates", self._truncates)):
             tally.load(wrapper[name])
         self.machine.load(snapshot.machine)
@@ -224,8 +224,8 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         self._steps, self._held = int(wrapper["steps"]), int(wrapper["held"])
         self._is_begun = bool(wrapper["is_begun"])
 
-    def _tell_settings(self, frame_skip: int, screen: Screen | None, observe: Sequence[str]) -> dict[str, Any]:
-        """What must be the same where a state is loaded, as it comes back from a file."""
+    def _snapshot_settings(self, frame_skip: int, screen: Screen | None, observe: Sequence[str]) -> dict[str, Any]:
+        """The settings that must match when a snapshot is loaded, in the form they have after reading a file."""
         return {
             "frame_skip": frame_skip,
             "actions": list(self._actions.names),
@@ -241,23 +241,23 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
 
 
 def check_own(game: str, settings: Mapping[str, Any], own: Sequence[str]) -> None:
-    """Refuse settings of an environment that a game decides itself.
+    """Reject settings that a game fixes itself.
 
     Raises:
-        ConfigError: naming the setting.
+        ConfigError: with the name of the setting.
     """
     for key in own:
         if key in settings:
             raise ConfigError(
-                f"{key}={settings[key]!r}: {game} has its own ({', '.join(own)}); make an EmulatorEnv of the ROM to "
-                "choose all of it"
+                f"{key}={settings[key]!r}: {game} sets this itself ({', '.join(own)}); create an EmulatorEnv with the "
+                "ROM to choose every setting"
             )
 
 
 def _map_of(memory: MemoryMap | Mapping[str, Any] | str | Path | None) -> MemoryMap | None:
     if memory is None:
         return None
-    return MemoryMap.of(here(memory) if isinstance(memory, str | Path) else memory)
+    return MemoryMap.of(user_path(memory) if isinstance(memory, str | Path) else memory)
 
 
 def _listed(value: Any) -> Any:
@@ -266,12 +266,12 @@ def _listed(value: Any) -> Any:
 
 def _check_files(rom: Any, core: Any, state: Any) -> None:
     if not isinstance(rom, str | Path):
-        raise ConfigError(f"rom={rom!r} must be the name of a file")
+        raise ConfigError(f"rom={rom!r} must be a file name")
     if not isinstance(core, str | Path | None):
-        raise ConfigError(f"core={core!r} must be the name or the file of an emulator, or None for the best found")
+        raise ConfigError(f"core={core!r} must be the name or file of an emulator, or None for the best one installed")
     states = state if isinstance(state, tuple | list) else () if state is None else (state,)
     if not all(isinstance(one, str | Path) for one in states):
-        raise ConfigError(f"state={state!r} must be the name of a file, or a list of them")
+        raise ConfigError(f"state={state!r} must be a file name, or a list of file names")
 
 
 def _check(
@@ -280,7 +280,7 @@ def _check(
     if type(frame_skip) is not int or not 1 <= frame_skip <= 1000:
         raise ConfigError(f"frame_skip={frame_skip!r} must be a whole number from 1 to 1000")
     if screen is not None and screen.max_of_two and frame_skip < 2:
-        raise ConfigError("screen: max_of_two needs two frames in a step: frame_skip of at least 2")
+        raise ConfigError("screen: max_of_two needs at least two frames per step: use frame_skip of at least 2")
     if isinstance(sticky, bool) or not isinstance(sticky, int | float | np.floating) or not 0 <= sticky < 1:
         raise ConfigError(f"sticky={sticky!r} must be a probability below 1")
     if max_steps is not None and (type(max_steps) is not int or max_steps < 1):

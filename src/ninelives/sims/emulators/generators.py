@@ -11,7 +11,7 @@ _KINDS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
 
 def generator_state(generator: np.random.Generator) -> dict[str, Any]:
-    """Everything that decides what it draws next."""
+    """The generator's complete state."""
     state: Any = generator.bit_generator.state
     return dict(state)
 
@@ -20,11 +20,11 @@ def generator_of(state: Mapping[str, Any]) -> np.random.Generator:
     """A generator in that state.
 
     Raises:
-        ValueError: no state of a generator of numpy's.
+        ValueError: it is not the state of a numpy generator.
     """
     kind = state.get("bit_generator")
     if kind not in _KINDS:
-        raise ValueError(f"a generator of kind {kind!r}; allowed: {', '.join(_KINDS)}")
+        raise ValueError(f"unknown generator {kind!r}; allowed: {', '.join(_KINDS)}")
     bits = getattr(np.random, kind)()
     bits.state = dict(state)
     return np.random.Generator(bits)

@@ -1,6 +1,6 @@
-"""A game's variables by name: where each lies in memory and how its bytes are read. Plain data, also from a file.
+"""A game's variables by name: the address of each and how its bytes are read. Plain data, also from a file.
 
-Owns the words of a map and refuses wrong ones before a game runs. Reading a running machine is ``ram``'s.
+Owns the keys of a map and rejects wrong ones before a game runs. Reading a running machine is done by ``ram``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 from ninelives.errors import ConfigError
 
 NUMBERS = {"u8": "u1", "i8": "i1", "u16": "u2", "i16": "i2", "u32": "u4", "i32": "i4"}
-"""Kinds that numpy reads, and how it calls them."""
+"""Kinds that numpy can read, and numpy's names for them."""
 
 DECIMALS = ("bcd", "digits")
-"""Kinds that hold decimal digits: two in a byte, or one."""
+"""Kinds that hold decimal digits: two per byte, or one."""
 
 KINDS = (*NUMBERS, *DECIMALS)
 ENDIANS = {"little": "<", "big": ">"}
@@ -33,20 +33,20 @@ def _as_bool(value: Any) -> Any:
 
 
 def _count_bits(value: Any) -> int:
-    """Of an array or a number that is not negative; ``ram`` gives numbers as their bytes say."""
+    """Number of bits set in an array or a number; ``ram`` passes negative numbers as unsigned."""
     return int.from_bytes(value.tobytes(), "little").bit_count() if isinstance(value, np.ndarray) else value.bit_count()
 
 
 TRANSFORMS: dict[str, Callable[[Any], Any]] = {"bool": _as_bool, "bits": _count_bits}
-"""What a map in a file may name. ``bool``: one where not zero; ``bits``: how many bits are set in the whole field."""
+"""Transforms that a file may name. ``bool``: one where not zero; ``bits``: number of bits set in the whole field."""
 
 _LIMIT = 1 << 32
 _MOST_CELLS = 1 << 20
 _MOST_DIGIT_BYTES = 9
-"""Eighteen digits are the most that a 64-bit number holds."""
+"""Eighteen digits always fit into a 64-bit number."""
 
 Ram = Mapping[str, Any]
-"""The fields of one moment by name: an int, or an array that nobody else writes."""
+"""The values of all fields at one moment, by name: an int, or an array that is not overwritten later."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,16 @@ class Field:
 
     Attributes:
         address: bus address; with ``bank`` an offset into it, with ``pointer`` an offset from where it points.
-        kind: ``u8 i8 u16 i16 u32 i32``, ``bcd`` (two decimal digits a byte) or ``digits`` (one a byte).
-        count: how many in a row; of a decimal kind, how many bytes make the number.
-        shape: how many in each direction, instead of ``count``.
-        endian: which end comes first; of a decimal kind, ``big`` is the way people write.
-        bank: name of the region that ``address`` counts from, as ``ninelives cores`` and error messages name them.
-        mask: bits that count.
-        shift: how far they are moved down.
-        transform: a name from ``TRANSFORMS``, or a function without memory of the value.
+        kind: ``u8 i8 u16 i16 u32 i32``, ``bcd`` (two decimal digits per byte) or ``digits`` (one per byte).
+        count: number of elements; for a decimal kind, number of bytes of the number.
+        shape: shape of the array, instead of ``count``.
+        endian: byte order; for a decimal kind, ``big`` means the most significant digit first.
+        bank: name of the region that ``address`` is relative to, as listed in error messages.
+        mask: bits to keep.
+        shift: number of bits to shift right after masking.
+        transform: a name from ``TRANSFORMS``, or a function of the value without memory.
         pointer: address of a 32-bit pointer that is followed at every step.
-        null: what is read, before the transform, while the pointer leads nowhere; without it that is an error.
+        null: the value, before the transform, while the pointer is not valid; without it that is an error.
     """
 
     address: int
@@ -96,7 +96,7 @@ class Field:
 
     def _check_size(self) -> None:
         if self.count is not None and self.shape:
-            raise ConfigError(f"count={self.count} and shape={self.shape}: give one of them")
+            raise ConfigError(f"count={self.count} and shape={self.shape}: give only one of them")
         if self.count == 0:
             raise ConfigError("count=0 must be at least 1")
         if self.shift > 31:
@@ -114,7 +114,7 @@ class Field:
 
     def _check_pointer(self) -> None:
         if self.pointer is not None and self.bank is not None:
-            raise ConfigError(f"pointer={self.pointer:#x} and bank={self.bank!r}: give one of them")
+            raise ConfigError(f"pointer={self.pointer:#x} and bank={self.bank!r}: give only one of them")
         if self.pointer is None and self.null is not None:
             raise ConfigError(f"null={self.null} needs a pointer")
         if self.null is not None and not self.is_decimal:
@@ -126,24 +126,24 @@ class Field:
 
     @property
     def is_decimal(self) -> bool:
-        """Whether it is one number made of decimal digits."""
+        """Whether it is a number made of decimal digits."""
         return self.kind in DECIMALS
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """The shape of what is read; empty for one number."""
+        """The shape of the value; empty for a single number."""
         if self.is_decimal or (self.count is None and not self.shape):
             return ()
         return self.shape or (self.count or 1,)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """How the bytes are read."""
+        """The dtype of the bytes."""
         return np.dtype("u1" if self.is_decimal else ENDIANS[self.endian] + NUMBERS[self.kind])
 
     @property
     def size(self) -> int:
-        """How many bytes it takes."""
+        """Its size in bytes."""
         cells = int(np.prod(self.dims, dtype=object)) if not self.is_decimal else self.count or 1
         return cells * self.dtype.itemsize
 
@@ -154,7 +154,7 @@ class MemoryMap:
 
     Attributes:
         fields: the variables by name.
-        derived: more of them by name, each a function without memory of those before it.
+        derived: more variables by name, each a function (without memory) of the variables before it.
     """
 
     fields: Mapping[str, Field]
@@ -163,9 +163,9 @@ class MemoryMap:
     def __post_init__(self) -> None:
         for name in (*self.fields, *self.derived):
             if not isinstance(name, str) or not name.isidentifier():
-                raise ConfigError(f"memory map: {name!r} is no name for a field; allowed: letters, digits and _")
+                raise ConfigError(f"memory map: {name!r} is not a valid field name; allowed: letters, digits and _")
         if twice := sorted(set(self.fields) & set(self.derived)):
-            raise ConfigError(f"memory map: {twice[0]!r} is a field and derived; give one of them another name")
+            raise ConfigError(f"memory map: {twice[0]!r} is both a field and derived; rename one of them")
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self.fields, *self.derived))
@@ -175,10 +175,10 @@ class MemoryMap:
 
     @classmethod
     def of(cls, source: MemoryMap | Mapping[str, Any] | str | Path) -> MemoryMap:
-        """From a map, a mapping of names to fields (or to mappings of their words), or a file of these.
+        """A map from a map, a mapping of names to fields (or to mappings of their keys), or a file with these.
 
         Raises:
-            ConfigError: naming file, field, key, value and what is allowed.
+            ConfigError: with file, field, key, value and what is allowed.
         """
         if isinstance(source, MemoryMap):
             return source
@@ -193,8 +193,8 @@ class MemoryMap:
         for name in words:
             if not isinstance(name, str):
                 raise ConfigError(
-                    f"{where}: {name!r} is no name for a field; allowed: texts. YAML reads on, off, yes, no and "
-                    "numbers as something else: put the name in quotes"
+                    f"{where}: {name!r} is not a valid field name; allowed: strings. YAML does not read on, off, yes, "
+                    "no and numbers as strings: put the name in quotes"
                 )
         fields = {name: _field(word, f"{where}: {name}") for name, word in words.items()}
         try:
@@ -226,7 +226,7 @@ def _field(words: Any, where: str) -> Field:
 
 
 def _number(value: Any) -> Any:
-    """JSON has no hexadecimal numbers, so they come as text."""
+    """The value of a string like ``0x10``: JSON has no hexadecimal numbers."""
     if isinstance(value, str) and value[:2].lower() == "0x":
         try:
             return int(value, 16)
@@ -268,7 +268,7 @@ def _yaml(text: str, path: Path) -> Any:
 
 
 def _outer_mappings(root: Any) -> Iterator[list[Any]]:
-    """The pairs of a YAML document and of what it maps to: deeper mappings are no fields, and refused as such."""
+    """The key-value pairs of a YAML document and of its values; deeper mappings are not fields and rejected later."""
     if root is not None and root.id == "mapping":
         for node in (root, *(value for _, value in root.value)):
             if node.id == "mapping":
@@ -276,12 +276,12 @@ def _outer_mappings(root: Any) -> Iterator[list[Any]]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Pairs as a mapping. Both readers would let the last of two equal keys win."""
+    """Pairs as a mapping without duplicate keys, which both parsers would silently accept."""
     words = dict(pairs)
     if len(words) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ConfigError(f"{twice!r} is there twice; give it once")
+        raise ConfigError(f"{twice!r} is given twice; give it once")
     return words
 
 

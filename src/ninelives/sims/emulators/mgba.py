@@ -1,7 +1,7 @@
-"""A machine over the ``mgba`` bindings: Game Boy Advance and Game Boy. Owns the native core and all it points to.
+"""The ``mgba`` bindings backend: Game Boy Advance and Game Boy. Owns the native core and all it points to.
 
-The bindings free what the core still uses: a picture, a ROM's file. So this module speaks to the library below their
-classes and ties everything the core looks at to the core's own life. It never opens a save file beside the ROM, and
+The bindings free memory that the core still uses: a picture, a ROM file. So this module calls the library below their
+classes and ties the lifetime of everything the core uses to the core. It never opens a save file beside the ROM, and
 never lets the core see the host's clock.
 
 It runs on Python 3.11 only and needs the system's ``libmgba0.10``; a libretro core does the same on every Python.
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives.errors import ClosedError, EmulatorError
-from ninelives.sims.emulators.emulator import BUTTONS, Identity, MachineState, Picture
+from ninelives.sims.emulators.machine import BUTTONS, Identity, MachineState, Picture
 from ninelives.sims.emulators.mgba_memory import MgbaMemory
 from ninelives.sims.emulators.systems import buttons_of, system_by_header
 
@@ -29,17 +29,17 @@ KEYS = ("a", "b", "select", "start", "right", "left", "up", "down", "r", "l")
 """Buttons in the order of the core's own bits."""
 
 ERASED = b"\xff"
-"""What a cartridge's memory holds before anything is saved to it."""
+"""The content of a cartridge's memory before anything is saved to it."""
 
 EPOCH_MS = 1_704_067_200_000
-"""What a cartridge's clock shows at power-on: 1 January 2024, 00:00 UTC. From there it goes by emulated frames."""
+"""The cartridge clock at power-on: 1 January 2024, 00:00 UTC. From there it counts emulated frames."""
 
 
 class MgbaEmulator:
-    """One GBA or Game Boy with one game in it."""
+    """One GBA or Game Boy with one game loaded."""
 
     def __init__(self, rom: Path, *, frame_skip: int, scratch: Path | None = None) -> None:
-        """Load and switch on. ``scratch`` is not used: nothing is ever written."""
+        """Load a game and power on. ``scratch`` is not used: nothing is ever written."""
         data = Path(rom).read_bytes()
         system = _system_of(data, rom)
         self._ffi, self._lib = library()
@@ -62,7 +62,7 @@ class MgbaEmulator:
         self.advance(self.frame_skip, pad)
 
     def advance(self, frames: int, pad: int) -> None:
-        """Run some frames; only the last is drawn."""
+        """Run a number of frames; only the last is drawn."""
         core = self._open()
         if frames < 1:
             raise EmulatorError(f"frames={frames!r}: at least one frame must be run")
@@ -75,7 +75,7 @@ class MgbaEmulator:
             core.runFrame(core)
 
     def picture(self) -> Picture:
-        """The last frame drawn; the next step draws over it."""
+        """The last frame drawn; the next step overwrites it."""
         self._open()
         if not self._is_shown:
             _copy_colours(self._pixels, self._shown)
@@ -83,19 +83,19 @@ class MgbaEmulator:
         return Picture(self._shown, "rgb888")
 
     def save(self) -> MachineState:
-        """The core's state, and the cartridge's memory, which it lacks."""
+        """The core's state, and the cartridge's memory, which the core's state does not contain."""
         pixels = self.picture().pixels
         return MachineState(*self._saved(), pixels.tobytes(), pixels.shape, "rgb888", 0, self._pad)
 
     def load(self, state: MachineState) -> None:
-        """Be there, with the picture and the cartridge of then."""
+        """Restore a state with its picture and cartridge memory."""
         core = self._open()
-        self._refuse_foreign(state)
+        self._check_state(state)
         before = self._saved()
         try:
-            self._take(state.core, state.cartridge)
+            self._restore(state.core, state.cartridge)
         except EmulatorError:
-            self._take(*before)
+            self._restore(*before)
             raise
         core.setKeys(core, self._bits(state.pad))
         self._pad = state.pad
@@ -104,13 +104,13 @@ class MgbaEmulator:
         self._is_shown = True
 
     def close(self) -> None:
-        """Let go of the game; it goes when the last view of its memory has gone too."""
+        """Release the game; it is unloaded when the last view of its memory is gone."""
         self._core = self._video = None
         self.memory.close()
 
     def _open(self) -> Any:
         if self._core is None:
-            raise ClosedError("this emulator was closed; open a new one")
+            raise ClosedError("this emulator is closed; open a new one")
         return self._core
 
     def _bits(self, pad: int) -> int:
@@ -122,9 +122,9 @@ class MgbaEmulator:
         native.init(native)
         lib.mCoreInitConfig(native, ffi.NULL)
         rom = ffi.from_buffer(data)
-        core = ffi.gc(native, lambda core, rom=rom: _unload(lib, ffi, core))  # the lambda keeps the ROM's bytes
+        core = ffi.gc(native, lambda core, rom=rom: _unload(lib, ffi, core))  # the lambda keeps the ROM's bytes alive
         if not core.loadROM(core, lib.VFileFromConstMemory(rom, len(data))):
-            raise EmulatorError("mGBA refuses this ROM: it is damaged or has hardware that mGBA does not know")
+            raise EmulatorError("mGBA rejects this ROM: it is damaged or needs hardware that mGBA does not support")
         core.rtc.override, core.rtc.value = lib.RTC_FAKE_EPOCH, EPOCH_MS
         core.reset(core)
         return core
@@ -140,17 +140,17 @@ class MgbaEmulator:
         size = self._core.savedataClone(self._core, copy)
         return bytes(self._ffi.buffer(self._ffi.gc(copy[0], self._lib.free), size)) if size else b""
 
-    def _take(self, state: bytes, cartridge: bytes) -> None:
-        """The state first: it says what kind of memory the cartridge has."""
+    def _restore(self, state: bytes, cartridge: bytes) -> None:
+        """Load the state first: it determines the kind of the cartridge's memory."""
         core = self._core
         if not core.loadState(core, state):
-            raise EmulatorError("mGBA refuses this state: it is damaged, or was saved with another ROM or version")
+            raise EmulatorError("mGBA rejects this state: it is damaged, or was saved with another ROM or version")
         size = len(self._cartridge())
-        cartridge = cartridge or ERASED * size  # a state without one belongs to a cartridge that nothing was saved to
+        cartridge = cartridge or ERASED * size  # saved before anything was written to the cartridge
         if len(cartridge) != size or (size and not core.savedataRestore(core, cartridge, size, True)):
-            raise EmulatorError(f"mGBA refuses the cartridge's memory: it has {len(cartridge)} bytes, not {size}")
+            raise EmulatorError(f"mGBA rejects the cartridge's memory: it has {len(cartridge)} bytes, not {size}")
 
-    def _refuse_foreign(self, state: MachineState) -> None:
+    def _check_state(self, state: MachineState) -> None:
         if len(state.core) != len(self._state):
             raise EmulatorError(f"a state of this machine has {len(self._state)} bytes, not {len(state.core)}")
         if (state.layout, state.shape) != ("rgb888", self._shown.shape) or len(state.pixels) != self._shown.size:
@@ -161,15 +161,15 @@ class MgbaEmulator:
 
 @cache
 def library() -> tuple[Any, Any]:
-    """The bindings' ``ffi`` and ``lib``, silenced.
+    """The bindings' ``ffi`` and ``lib``, with logging switched off.
 
     Raises:
-        EmulatorError: they are not there, or cannot run on this Python.
+        EmulatorError: they are not installed, or do not run on this Python.
     """
     if sys.version_info >= (3, 12):
         raise EmulatorError(
-            f"the mgba bindings do not run on Python {sys.version_info.major}.{sys.version_info.minor}: they spin for "
-            f"ever in their first frame; use Python 3.11, or a libretro core (ninelives cores)"
+            f"the mgba bindings do not run on Python {sys.version_info.major}.{sys.version_info.minor}: they hang in "
+            f"their first frame; use Python 3.11, or a libretro core (ninelives cores)"
         )
     try:
         inner = importlib.import_module("mgba._pylib")
@@ -180,14 +180,14 @@ def library() -> tuple[Any, Any]:
 
 
 _SILENT: list[Any] = []
-"""The logger that lets nothing pass. The library keeps its address for ever, so it must never go."""
+"""The logger that discards everything. The library keeps its address, so it must never be freed."""
 
 
 def _silence(ffi: Any, lib: Any) -> None:
-    """A line for every BIOS call fills a pipe that nobody reads.
+    """Switch off logging: a line for every BIOS call would fill a pipe that is not read.
 
-    The bindings' own silence calls back into Python for every line, and their first call back spins for ever in a
-    process in which anybody has looked at an attribute of a capsule. This filter stays below Python.
+    The bindings' own way calls back into Python for every line, and the first callback hangs in a process in which an
+    attribute of a capsule was accessed. This filter does not call Python.
     """
     logger, levels = ffi.new("struct mLogger *"), ffi.new("struct mLogFilter *")
     lib.mLogFilterInit(levels)
@@ -205,7 +205,7 @@ def _version() -> str:
 def _system_of(data: bytes, rom: Path) -> str:
     system = system_by_header(data)
     if system not in ("gba", "gb", "gbc"):
-        raise EmulatorError(f"{rom} is no Game Boy Advance or Game Boy ROM: neither header is right")
+        raise EmulatorError(f"{rom} is not a Game Boy Advance or Game Boy ROM: it has neither header")
     return system
 
 
@@ -215,13 +215,13 @@ def _unload(lib: Any, ffi: Any, core: Any) -> None:
 
 
 def _picture_of(ffi: Any, core: Any) -> npt.NDArray[np.uint8]:
-    """Memory for the core to draw into. Whoever runs frames must hold it; the core does not."""
+    """Memory for the core to draw into. The caller must keep it alive while frames run; the core does not."""
     width, height = ffi.new("unsigned *"), ffi.new("unsigned *")
     core.desiredVideoDimensions(core, width, height)
     pixels: npt.NDArray[np.uint8] = np.zeros((height[0], width[0], 4), np.uint8)
     core.setVideoBuffer(core, ffi.cast("color_t *", pixels.ctypes.data), width[0])
     core.reset(core)
-    pixels[...] = 0  # it was painted white
+    pixels[...] = 0  # the reset has painted it white
     return pixels
 
 
@@ -230,6 +230,6 @@ def _board_of(ffi: Any, core: Any, system: str) -> Any:
 
 
 def _copy_colours(source: npt.NDArray[np.uint8], target: npt.NDArray[np.uint8]) -> None:
-    """Red, green and blue between pixels of three and of four bytes: one by one, many times as fast as all at once."""
+    """Copy RGB between pixels of three and four bytes; channel by channel is many times faster than all at once."""
     for colour in range(3):
         target[..., colour] = source[..., colour]

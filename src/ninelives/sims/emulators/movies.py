@@ -1,8 +1,8 @@
-"""Input movies: what was held at every step, and a hash of what the machine then was.
+"""Input movies: the pad input of every step, and a hash of the machine after it.
 
-A movie is a start (a state, or the machine's power switch), a pad for every step and a hash of picture and memory
-after every step. Whoever has the ROM can replay it and see the first step that differs. Owns the file format and the
-hash; never opens an emulator.
+A movie consists of a start (a state, or power-on), a pad for every step and a hash of picture and memory after every
+step. Anyone with the ROM can replay it and find the first step that differs. Owns the file format and the hash; never
+opens an emulator.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ninelives.errors import CheckpointError, ConfigError, UsageError
-from ninelives.sims.emulators.emulator import BUTTONS, Emulator, Identity
+from ninelives.sims.emulators.machine import BUTTONS, Identity, Machine
 from ninelives.sims.emulators.state_files import write_file
 
 MAGIC = b"RKMOVIE\n"
@@ -27,20 +27,20 @@ FORMAT = 1
 HASH_BYTES = 8
 LONGEST_STEPS = 1 << 26
 MOST_FRAME_SKIP = 1000
-"""Frames of a step, as for environments: more can only be a mistake, or a file that was made to hang a machine."""
+"""Limit of frames per step, as for environments: more is a mistake, or a file made to hang a machine."""
 
 POWER_ON = "power-on"
 
 _HEAD = struct.Struct("<8sHI")
 """Magic, format number, bytes of the header that follows."""
 _RUN = struct.Struct("<HI")
-"""A pad, and for how many steps it is held."""
+"""A pad, and the number of steps for which it is held."""
 _CHECKSUM_BYTES = 32
 _MOST_BYTES = 1 << 32
 _MOST_HASHED_BYTES = 1 << 20
-"""Regions above this are ROMs, which do not change."""
+"""Larger regions are ROMs, which do not change."""
 _NOT_HASHED = ("bios", "io", "cartridge")
-"""Constant, or only a window on what the work memory shows anyway; some cores show an old cartridge after a load."""
+"""Constant, or visible in work memory anyway; some cores show stale cartridge memory after a load."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class Movie:
 
     Attributes:
         identity: ROM and emulator it was recorded with.
-        frame_skip: frames of one step.
-        game: id or file name of the game, for people.
-        start: a snapshot's bytes; empty if it starts when the machine is switched on.
-        pads: what was held, one number a step.
-        hashes: of every step, ``HASH_BYTES`` each, in one string.
-        switched_on: whether ``start`` is the machine's first moment, which any emulator can reach by itself.
+        frame_skip: frames per step.
+        game: id or file name of the game, for display.
+        start: a snapshot's bytes; empty if the movie starts at power-on.
+        pads: the buttons held, one bit mask per step.
+        hashes: the hashes of all steps, ``HASH_BYTES`` each, concatenated.
+        switched_on: whether ``start`` is the state after power-on, which any emulator can reach without loading it.
     """
 
     identity: Identity
@@ -67,20 +67,20 @@ class Movie:
 
     @property
     def begins_at_power_on(self) -> bool:
-        """Whether its start need not be loaded to begin there."""
+        """Whether the start can be reached without loading it."""
         return self.switched_on or not self.start
 
     @property
     def steps(self) -> int:
-        """How many."""
+        """Number of steps."""
         return len(self.pads)
 
     def hash_of(self, step: int) -> bytes:
-        """What the machine was after this step, counted from 0."""
+        """The machine's hash after this step, counted from 0."""
         return self.hashes[step * HASH_BYTES : (step + 1) * HASH_BYTES]
 
     def to_bytes(self) -> bytes:
-        """The whole file."""
+        """The content of the file."""
         inputs = b"".join(_RUN.pack(pad, run) for pad, run in _runs(self.pads))
         sizes = {"start": len(self.start), "inputs": len(inputs), "hashes": len(self.hashes)}
         header = json.dumps(
@@ -98,10 +98,10 @@ class Movie:
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "movie") -> Movie:
-        """Read a whole file.
+        """Read the content of a file.
 
         Raises:
-            CheckpointError: no movie, cut short, damaged, or of a newer Ninelives; ``name`` is in the message.
+            CheckpointError: not a movie, cut short, damaged, or from a newer Ninelives; the message contains ``name``.
         """
         header, at = _header(data, name)
         start, inputs, hashes = _parts(data, at, header["sizes"])
@@ -109,17 +109,17 @@ class Movie:
         known_pads = all(pad < 1 << len(BUTTONS) for pad, _ in runs)
         steps = sum(run for _, run in runs)
         if not known_pads or steps != header["steps"] or len(hashes) != steps * HASH_BYTES:
-            raise CheckpointError(f"{name} is no sound movie: its parts do not make {header['steps']} steps")
+            raise CheckpointError(f"{name} is not a valid movie: its parts do not make {header['steps']} steps")
         pads = tuple(itertools.chain.from_iterable([pad] * run for pad, run in runs))
         identity = Identity(**{field.name: str(header[field.name]) for field in dataclasses.fields(Identity)})
         switched_on = bool(start) and header.get("begins") == POWER_ON  # older movies with a start say "state"
         return cls(identity, header["frame_skip"], str(header["game"]), start, pads, hashes, switched_on)
 
     def write(self, path: Path) -> None:
-        """Write the file whole or not at all.
+        """Write the file atomically.
 
         Raises:
-            ConfigError: there is one already, or it cannot be written.
+            ConfigError: it exists already, or it cannot be written.
         """
         write_file(path, self.to_bytes(), overwrite=False)
 
@@ -129,7 +129,7 @@ class Movie:
 
         Raises:
             ConfigError: it cannot be read.
-            CheckpointError: it is no movie, cut short, damaged or newer.
+            CheckpointError: it is not a movie, cut short, damaged or from a newer version.
         """
         try:
             data = path.read_bytes()
@@ -139,16 +139,16 @@ class Movie:
 
 
 class Hasher:
-    """The hash of a machine's picture and work memory, through views that are asked for once."""
+    """Hashes a machine's picture and work memory; the memory views are created once."""
 
-    def __init__(self, emulator: Emulator) -> None:
+    def __init__(self, emulator: Machine) -> None:
         memory = emulator.memory
         regions = [region for region in memory.regions() if region[2] <= _MOST_HASHED_BYTES]
         self._views = [memory.view(first, size) for name, first, size in regions if name not in _NOT_HASHED]
         self._emulator = emulator
 
     def now(self) -> bytes:
-        """Of this moment."""
+        """The hash of the machine's current state."""
         picture = self._emulator.picture()
         digest = hashlib.blake2b(f"{picture.pixels.shape} {picture.layout}".encode(), digest_size=HASH_BYTES)
         digest.update(picture.pixels.tobytes())
@@ -157,8 +157,8 @@ class Hasher:
         return digest.digest()
 
 
-class Recorder:
-    """Notes what was held and what came of it."""
+class MovieRecorder:
+    """Records the pad of every step and the machine's hash after it."""
 
     def __init__(
         self, identity: Identity, frame_skip: int, game: str, start: bytes, *, switched_on: bool = False
@@ -171,42 +171,42 @@ class Recorder:
         self._hashes = bytearray()
 
     def note(self, pad: int, hashed: bytes) -> None:
-        """One step with this pad held, after which the machine had this hash."""
+        """Record one step with this pad, after which the machine had this hash."""
         if len(self._pads) >= LONGEST_STEPS:
-            raise UsageError(f"a movie has at most {LONGEST_STEPS:,} steps; begin another one")
+            raise UsageError(f"a movie has at most {LONGEST_STEPS:,} steps; start another one")
         self._pads.append(pad)
         self._hashes += hashed
 
     def movie(self) -> Movie:
-        """What was noted so far."""
-        steps = min(len(self._pads), len(self._hashes) // HASH_BYTES)  # a signal may have come between the two
+        """The movie recorded so far."""
+        steps = min(len(self._pads), len(self._hashes) // HASH_BYTES)  # a signal may have interrupted ``note``
         pads, hashes = tuple(self._pads[:steps]), bytes(self._hashes[: steps * HASH_BYTES])
         return Movie(self._identity, self._frame_skip, self._game, self._start, pads, hashes, self._switched_on)
 
 
 def check_place(path: Path, option: str) -> None:
-    """Refuse a name under which nothing could be written, before there is anything to lose.
+    """Reject a file name that cannot be written, before there is anything to lose.
 
     Raises:
-        ConfigError: its directory is not there, is no directory, or may not be written to.
+        ConfigError: its directory does not exist, is not a directory, or is not writable.
     """
     directory = path.parent
     if not directory.is_dir():
-        raise ConfigError(f"{option} {path}: there is no directory {directory}; make it first, or give another name")
+        raise ConfigError(f"{option} {path}: there is no directory {directory}; create it, or give another name")
     if not os.access(directory, os.W_OK | os.X_OK):
         raise ConfigError(f"{option} {path}: you may not write to the directory {directory}; give another name")
     if path.is_dir():
         raise ConfigError(f"{option} {path}: is a directory; give the name of a file in it")
 
 
-def replayed(movie: Movie, emulator: Emulator) -> Iterator[bool]:
-    """Step a machine that was brought to the movie's start; for each step, whether it is as recorded.
+def replayed(movie: Movie, emulator: Machine) -> Iterator[bool]:
+    """Step a machine from the movie's start; yields for each step whether it equals the recording.
 
     Raises:
-        ConfigError: the machine runs another number of frames in a step.
+        ConfigError: the machine has another number of frames per step.
     """
     if emulator.frame_skip != movie.frame_skip:
-        raise ConfigError(f"the movie has {movie.frame_skip} frames a step, the emulator {emulator.frame_skip}")
+        raise ConfigError(f"the movie has {movie.frame_skip} frames per step, the emulator {emulator.frame_skip}")
     hasher = Hasher(emulator)
     for step, pad in enumerate(movie.pads):
         emulator.step(pad)
@@ -219,9 +219,9 @@ def _runs(pads: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 def _header(data: bytes, name: str) -> tuple[dict[str, Any], int]:
-    """The header, checked against the rest of the file, and where the rest begins."""
+    """The header, checked against the rest of the file, and the offset of the rest."""
     if len(data) < _HEAD.size or not data.startswith(MAGIC):
-        raise CheckpointError(f"{name} is no movie of Ninelives's: `ninelives record` makes them")
+        raise CheckpointError(f"{name} is not a Ninelives movie; record one with `ninelives record`")
     _, version, size = _HEAD.unpack_from(data)
     if version != FORMAT:
         advice = "upgrade Ninelives" if version > FORMAT else "record it again"
@@ -237,7 +237,7 @@ def _header(data: bytes, name: str) -> tuple[dict[str, Any], int]:
             raise CheckpointError(f"{name} is cut short: {len(data):,} of {expected:,} bytes; copy it again")
         raise CheckpointError(f"{name} is damaged: its checksum is wrong; copy it again")
     if not header:
-        raise CheckpointError(f"{name} is no sound movie: its header cannot be read")
+        raise CheckpointError(f"{name} is not a valid movie: its header cannot be read")
     return header, at
 
 
@@ -248,7 +248,7 @@ def _parts(data: bytes, at: int, sizes: dict[str, int]) -> tuple[bytes, bytes, b
 
 
 def _parsed(text: bytes) -> dict[str, Any]:
-    """The header; empty if it is none."""
+    """The parsed header; empty if it is not valid."""
     try:
         header = json.loads(text)
         sizes = [header["sizes"][key] for key in ("start", "inputs", "hashes")]

@@ -1,4 +1,4 @@
-"""What an agent sees of a machine: its screen and the chosen fields of its memory, and what is told in infos."""
+"""What an agent observes of a machine: its screen and the chosen fields of its memory."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives.errors import ConfigError
-from ninelives.sims.emulators.emulator import Emulator
+from ninelives.sims.emulators.machine import Machine
 from ninelives.sims.emulators.memory_map import MemoryMap, Ram
 from ninelives.sims.emulators.ram import RamReader
-from ninelives.sims.emulators.screen import Image, Projector, Screen
+from ninelives.sims.emulators.screen import Image, Screen, ScreenPipeline
 
 SCREEN = "screen"
-"""The key of the picture in an observation that has fields too."""
+"""The key of the picture in an observation that also has fields."""
 
 
 class Observer:
-    """Looks at one machine; reads its memory once a step.
+    """Observes one machine and reads its memory once per step.
 
     Attributes:
-        space: of the observations.
-        ram: every field of the map, as it was at the last look.
+        space: the observation space.
+        ram: every field of the map, as of the last read.
     """
 
     def __init__(
         self,
-        machine: Emulator,
+        machine: Machine,
         frame_skip: int,
         screen: Screen | None,
         memory_map: MemoryMap | None,
@@ -37,13 +37,13 @@ class Observer:
     ) -> None:
         self._machine, self._frame_skip = machine, frame_skip
         self._reader = None if memory_map is None else RamReader(memory_map, machine.memory)
-        self._projector = None if screen is None else Projector(screen, machine.picture())
+        self._projector = None if screen is None else ScreenPipeline(screen, machine.picture())
         self._flickers = screen is not None and screen.max_of_two  # then the machine's own step is one frame
         self.ram = self._read()
         check_names("observe", observe, self.ram)
         if self._projector is not None and SCREEN in observe:
             raise ConfigError(
-                f"observe: {SCREEN!r} is what the picture is called in an observation; give the field another name, or "
+                f"observe: {SCREEN!r} is the key of the picture in an observation; give the field another name, or "
                 "observe no picture: screen=None"
             )
         self._spaces: dict[str, gymnasium.Space[Any]] = {name: self._space(name) for name in observe}
@@ -66,13 +66,13 @@ class Observer:
         return {} if self._reader is None else self._reader.read()
 
     def begin(self) -> None:
-        """An episode begins here."""
+        """Start an episode at the machine's current state."""
         self.ram = self._read()
         if self._projector is not None:
             self._projector.begin(self._projector.image(self._machine.picture()))
 
     def step(self, pad: int) -> tuple[Ram, Ram]:
-        """Run the machine for one step; memory before and after it."""
+        """Run the machine for one step; returns memory before and after it."""
         before, other = self.ram, None
         if self._flickers and self._projector is not None:
             self._machine.advance(self._frame_skip - 1, pad)
@@ -86,7 +86,7 @@ class Observer:
         return before, self.ram
 
     def observation(self) -> Any:
-        """What is seen now, in arrays of its own."""
+        """The current observation, in new arrays."""
         if not self._spaces and self._projector is not None:
             return self._projector.observation()
         fields: dict[str, npt.NDArray[Any]] = {
@@ -95,23 +95,23 @@ class Observer:
         return fields if self._projector is None else {SCREEN: self._projector.observation(), **fields}
 
     def save(self) -> list[Image]:
-        """The pictures that are stacked; memory is the machine's."""
+        """The stacked images; memory is part of the machine's state."""
         return [] if self._projector is None else list(self._projector.stack)
 
     def fits(self, stack: Any) -> bool:
-        """Whether these are pictures that ``save`` could have given."""
+        """Whether these are images that ``save`` could have returned."""
         ours = self.save()
         return isinstance(stack, list) and len(stack) == len(ours) and all(map(_alike, stack, ours))
 
     def load(self, stack: list[Image]) -> None:
-        """Go on with these pictures, at a machine that was loaded just before."""
+        """Continue with these images; the machine was loaded just before."""
         if self._projector is not None:
             self._projector.stack = list(stack)
         self.ram = self._read()
 
 
 def check_names(key: str, names: Sequence[str], known: Mapping[str, Any]) -> None:
-    """Refuse names that no field has."""
+    """Reject names of fields that do not exist."""
     if isinstance(names, str):
         raise ConfigError(f"{key}={names!r} must be a list of names, not one string")
     if not isinstance(names, tuple | list):

@@ -1,6 +1,6 @@
-"""Plain values as JSON and blobs, and back: numbers, texts, lists, dicts, bytes and arrays. Nothing else, no code.
+"""Converts plain values to JSON and blobs, and back: numbers, strings, lists, dicts, bytes and arrays. No code.
 
-Tuples come back as lists. What is read may come from a stranger: anything strange is a ValueError.
+Tuples come back as lists. The input may be untrusted: anything unexpected is a ValueError.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import numpy as np
 
 _BLOB, _ARRAY = "$blob", "$array"
 _SAFE_KINDS = "biufc"
-_SAFE_DTYPE = re.compile(f"[<>|=][{_SAFE_KINDS}][0-9]{{1,2}}")  # numpy's own reader runs code on stranger ones
+_SAFE_DTYPE = re.compile(f"[<>|=][{_SAFE_KINDS}][0-9]{{1,2}}")  # numpy's own parser can run code for others
 _PLAIN = frozenset((type(None), str, bool, int, float))
 
 
 def pack(value: Any, blobs: list[bytes], where: str) -> Any:
-    """A value for JSON; its bytes and arrays are appended to ``blobs``.
+    """A value as JSON; its bytes and arrays are appended to ``blobs``.
 
     Raises:
-        TypeError: a value of another kind, saying where it was found.
+        TypeError: a value of another type; the message says where.
     """
     if type(value) in _PLAIN:
         return value
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str) or key in (_BLOB, _ARRAY):
-                raise TypeError(f"{where} has the key {key!r}; allowed: texts other than {_BLOB!r} and {_ARRAY!r}")
-        # Names of places are put together only where there is something inside: most values are plain.
+                raise TypeError(f"{where} has the key {key!r}; allowed: strings other than {_BLOB!r} and {_ARRAY!r}")
+        # The path for messages is only built for containers: most values are plain.
         return {
             key: item if type(item) in _PLAIN else pack(item, blobs, f"{where}.{key}") for key, item in value.items()
         }
@@ -53,16 +53,16 @@ def _packed_leaf(value: Any, blobs: list[bytes], where: str) -> Any:
     if isinstance(value, str | bool | int | float):
         return value
     raise TypeError(
-        f"{where} is a {type(value).__name__}, which cannot be saved; allowed: numbers, texts, bytes, lists, dicts "
-        "with texts as keys, arrays of numbers, None"
+        f"{where} is a {type(value).__name__}, which cannot be saved; allowed: numbers, strings, bytes, lists, dicts "
+        "with string keys, arrays of numbers, None"
     )
 
 
 def unpack(value: Any, blobs: Sequence[bytes]) -> Any:
-    """What ``pack`` was given.
+    """The value that was given to ``pack``.
 
     Raises:
-        ValueError: it refers to a blob that is not there, or that does not fit.
+        ValueError: it refers to a blob that is missing or has the wrong size.
     """
     if isinstance(value, list):
         return [unpack(item, blobs) for item in value]
@@ -91,14 +91,14 @@ def _array(words: Any, blobs: Sequence[bytes]) -> Any:
 
 
 def split(body: bytes, sizes: Any) -> list[bytes]:
-    """The blobs of a body.
+    """Split a body into its blobs.
 
     Raises:
-        ValueError: the sizes do not add up to it.
+        ValueError: the sizes do not add up to the body's size.
     """
     if not isinstance(sizes, list) or not all(type(size) is int and size >= 0 for size in sizes):
-        raise ValueError("no list of sizes")
+        raise ValueError("the sizes are not a list of integers")
     if sum(sizes) != len(body):
-        raise ValueError(f"blobs of {sum(sizes)} bytes in {len(body)}")
+        raise ValueError(f"blobs of {sum(sizes)} bytes in a body of {len(body)}")
     ends = np.cumsum(sizes, dtype=np.int64).tolist()
     return [body[end - size : end] for end, size in zip(ends, sizes, strict=True)]

@@ -1,7 +1,7 @@
-"""Reads the fields of a memory map from a running machine, once a step, in a few microseconds.
+"""Reads the fields of a memory map from a running machine, once per step, in a few microseconds.
 
-Everything is worked out at construction: a field becomes one call on a live view. Only a field behind a pointer is
-looked up again, and only when the pointer has changed. Never writes memory.
+Everything is resolved at construction: a field becomes one call on a live view. Only a field behind a pointer is
+resolved again, and only when the pointer has changed. Never writes memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives.errors import ConfigError, EmulatorError
-from ninelives.sims.emulators.emulator import Memory
+from ninelives.sims.emulators.machine import Memory
 from ninelives.sims.emulators.memory_map import TRANSFORMS, Field, MemoryMap
 
 Get = Callable[[], Any]
@@ -33,14 +33,14 @@ class RamReader:
         self._derived = list(memory_map.derived.items())
 
     def read(self) -> dict[str, Any]:
-        """Every field as it is now: ints, and arrays that are the caller's own."""
+        """The current value of every field: ints, and arrays that belong to the caller."""
         ram = {name: get() for name, get in self._gets}
         for name, function in self._derived:
             ram[name] = function(ram)
         return ram
 
     def space(self, name: str, value: Any) -> gymnasium.spaces.Box:
-        """The space of a field that was just read as ``value``; one number is an array of one."""
+        """The space of a field whose current value is ``value``; a single number is an array of length one."""
         field = self._map.fields.get(name)
         if field is None or callable(field.transform):
             return _space_like(name, np.asarray(value))
@@ -61,7 +61,7 @@ def _space_of_number(field: Field) -> gymnasium.spaces.Box:
 
 
 def _space_like(name: str, value: npt.NDArray[Any]) -> gymnasium.spaces.Box:
-    """Nothing is known of the bounds: those of 64-bit numbers."""
+    """A space with the bounds of 64-bit numbers, because nothing else is known."""
     if value.dtype.kind == "f":
         return gymnasium.spaces.Box(-np.inf, np.inf, value.shape or (1,), value.dtype.type)
     if value.dtype.kind in "biu":
@@ -93,7 +93,7 @@ def _address(field: Field, memory: Memory) -> int:
         if name == field.bank:
             if field.address + field.size > size:
                 raise EmulatorError(
-                    f"{field.address:#x} and its {field.size} bytes end outside {name} ({size:#x} bytes)"
+                    f"{field.size} bytes at {field.address:#x} reach beyond the end of {name} ({size:#x} bytes)"
                 )
             return start + field.address
     names = ", ".join(name for name, _, _ in memory.regions())
@@ -101,7 +101,7 @@ def _address(field: Field, memory: Memory) -> int:
 
 
 def _decoder(field: Field, cells: npt.NDArray[np.uint8]) -> Get:
-    """A call that reads these live bytes as the field says."""
+    """A function that reads these live bytes as the field describes."""
     return _transformed(field, _masked(field, _decimal(field, cells) if field.is_decimal else _plain(field, cells)))
 
 
@@ -132,7 +132,7 @@ def _digit(nibble: int) -> int:
 
 _OF_DIGIT = [_digit(cell) for cell in range(256)]
 _OF_BCD = [10 * _digit(cell >> 4) + _digit(cell & 15) for cell in range(256)]
-"""What is no digit counts as zero: screens and fresh memory hold blanks."""
+"""Values that are not digits count as zero: screens and fresh memory contain blanks."""
 
 
 def _masked(field: Field, get: Get) -> Get:
@@ -147,13 +147,13 @@ def _transformed(field: Field, get: Get) -> Get:
         return get
     function = field.transform if callable(field.transform) else TRANSFORMS[field.transform]
     if field.transform == "bits" and field.kind.startswith("i") and not field.dims:
-        bits = (1 << 8 * field.size) - 1  # a negative number has the bits of its bytes, not those of its size
+        bits = (1 << 8 * field.size) - 1  # count the bits of a negative number's bytes, not those of its magnitude
         return lambda: function(get() & bits)
     return lambda: function(get())
 
 
 class _Followed:
-    """A field behind a pointer: found again whenever the pointer has changed."""
+    """A field behind a pointer; resolved again whenever the pointer has changed."""
 
     def __init__(self, name: str, field: Field, memory: Memory) -> None:
         assert field.pointer is not None
@@ -177,7 +177,7 @@ class _Followed:
                 return self._nothing(self._field.null)
             raise EmulatorError(
                 f"memory map: {self._name} cannot be read: the pointer at {self._field.pointer:#x} is {target:#x}, "
-                f"which leads nowhere ({error}); give the field null=..., to be read meanwhile"
+                f"which is not a valid address ({error}); give the field null=..., the value to use meanwhile"
             ) from error
 
     def _cells(self, target: int) -> npt.NDArray[np.uint8]:

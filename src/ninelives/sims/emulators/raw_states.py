@@ -1,7 +1,7 @@
-"""States as emulators themselves write them: finds the core's own bytes in the envelopes people have. Pure.
+"""States as emulators write them: extracts the core's own bytes from the file formats in use. Pure.
 
-Known envelopes: none (a bare state), RetroArch's compressed file (``#RZIPv1#``), RetroArch's container (``RASTATE``),
-and the picture files of desktop mGBA (``.ss0`` ... ``.ss9``, a PNG with chunks of its own).
+Known formats: a bare state, RetroArch's compressed file (``#RZIPv1#``), RetroArch's container (``RASTATE``), and the
+screenshot files of desktop mGBA (``.ss0`` ... ``.ss9``, a PNG with private chunks).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _MGBA_RECORD = struct.Struct("<IiQ")
 _SCREENSHOT = 1
 _MOST = 1 << 28
 _BEGINS = {"FCEUmm": b"FCS"}
-"""How states begin of cores that do not look at it themselves."""
+"""First bytes of the states of cores that do not check them."""
 
 
 def core_state(data: bytes) -> bytes:
     """The core's own bytes.
 
     Raises:
-        CheckpointError: an envelope that is damaged, or empty.
+        CheckpointError: the file is damaged or empty.
     """
     try:
         if data.startswith(_RZIP):
@@ -44,14 +44,14 @@ def core_state(data: bytes) -> bytes:
 
 
 def check_kind(state: bytes, core: str) -> None:
-    """Refuse what a core would take although it is none of its states.
+    """Reject bytes that a core would accept although they are not one of its states.
 
     Raises:
-        CheckpointError: it does not begin as that core's states do.
+        CheckpointError: they do not start like that core's states.
     """
     begins = _BEGINS.get(core)
     if begins and not state.startswith(begins):
-        raise CheckpointError(f"this is no state of {core}: those begin with {begins!r}, this one with {state[:4]!r}")
+        raise CheckpointError(f"this is not a state of {core}: those start with {begins!r}, this with {state[:4]!r}")
 
 
 def _unzipped(data: bytes) -> bytes:
@@ -72,7 +72,7 @@ def _block(data: bytes, wanted: bytes) -> bytes:
         name, size = struct.unpack_from("<4sI", data, at)
         at += 8
         if at + size > len(data):
-            raise ValueError(f"its part {name!r} is not whole")
+            raise ValueError(f"its part {name!r} is incomplete")
         if name == wanted:
             return data[at : at + size]
         at += (size + 7) & ~7
@@ -80,7 +80,7 @@ def _block(data: bytes, wanted: bytes) -> bytes:
 
 
 def _from_picture(data: bytes) -> bytes:
-    """The machine, then mGBA's table of records, as its cores write them without a picture."""
+    """The machine followed by mGBA's table of records, as its cores write them without a screenshot."""
     machine, records = b"", {}
     for name, chunk in _chunks(data):
         if name == b"gbAs":
@@ -89,7 +89,7 @@ def _from_picture(data: bytes) -> bytes:
             tag, _ = struct.unpack_from("<Ii", chunk)
             records[tag] = _inflated(chunk[8:])
     if not machine:
-        raise ValueError("the picture holds no state of mGBA's")
+        raise ValueError("the picture does not contain a state of mGBA")
     records.pop(_SCREENSHOT, None)
     at = len(machine) + _MGBA_RECORD.size * (len(records) + 1)
     table = b""
@@ -106,7 +106,7 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         chunk = data[at + 8 : at + 8 + size]
         (checksum,) = struct.unpack_from(">I", data, at + 8 + size)
         if zlib.crc32(name + chunk) != checksum:
-            raise ValueError(f"the checksum of its part {name!r} does not fit")
+            raise ValueError(f"the checksum of its part {name!r} does not match")
         yield name, chunk
         at += 12 + size
 
@@ -115,5 +115,5 @@ def _inflated(data: bytes) -> bytes:
     stream = zlib.decompressobj()
     out = stream.decompress(data, _MOST)
     if not stream.eof:
-        raise ValueError("a compressed part is not whole")
+        raise ValueError("a compressed part is incomplete")
     return out

@@ -1,8 +1,8 @@
-"""Rewards and ends as small terms of what memory held before and after a step. Terms add up and nest.
+"""Rewards and ends as terms: functions of the memory before and after a step. Terms can be added and nested.
 
-A term is a function ``(before, after) -> number``; any function of yours will do, also as a part of a sum. Those here
-have a name, may be scaled (``0.1 * gained("score")``), negated, added, subtracted and clipped, and the ones with a
-memory of their own give it to snapshots. As an end a term counts if it is not zero.
+A term is a function ``(before, after) -> number``; any function of yours can be one, also as part of a sum. The terms
+here have a name, can be scaled (``0.1 * gained("score")``), negated, added, subtracted and clipped, and those with a
+memory are part of snapshots. As an end, a term counts if it is not zero.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _MOST_BITS = 64
 
 
 class Term(abc.ABC):
-    """A named function of two moments.
+    """A named function of the memory before and after a step.
 
-    A subclass with a memory of its own has ``reset``, called as an episode begins, and ``save`` and ``load``: what is
-    saved is made of numbers, texts, bytes, lists, dicts and arrays; tuples come back as lists.
+    A subclass with a memory defines ``reset``, called when an episode starts, and ``save`` and ``load``: the saved
+    value consists of numbers, strings, bytes, lists, dicts and arrays; tuples come back as lists.
     """
 
     def __init__(self, name: str, fields: Sequence[str] = ()) -> None:
@@ -41,34 +41,34 @@ class Term(abc.ABC):
     def __call__(self, before: Ram, after: Ram) -> Value:
         """The term's value for one step."""
 
-    def reset(self) -> None:  # noqa: B027 (most terms remember nothing)
-        """An episode begins."""
+    def reset(self) -> None:  # noqa: B027 (most terms have no memory)
+        """Start an episode."""
 
     def save(self) -> Any:
-        """What is remembered; None for nothing."""
+        """The term's memory; None if it has none."""
         return None
 
     def load(self, saved: Any) -> None:  # noqa: B027 (the same)
-        """Remember what was saved."""
+        """Restore the term's memory."""
 
     def check(self, ram: Ram) -> None:  # noqa: B027 (the same)
-        """Refuse fields that the term cannot be of, by a first look at them.
+        """Reject fields that the term cannot use, by their current values.
 
         Raises:
-            ConfigError: naming term and field.
+            ConfigError: with the names of the term and the field.
         """
 
     def named(self, name: str) -> Term:
-        """The same term by another name."""
-        return _Made(name, (self,), lambda values: values[0])
+        """The same term with another name."""
+        return _Combined(name, (self,), lambda values: values[0])
 
     def clipped(self, low: float, high: float) -> Term:
-        """Not below ``low`` and not above ``high``."""
-        return _Made(self.name, (self,), lambda values: min(max(values[0], low), high))
+        """The same term, limited to ``low`` and ``high``."""
+        return _Combined(self.name, (self,), lambda values: min(max(values[0], low), high))
 
     def __mul__(self, factor: float) -> Term:
         _check_number(f"{self.name} * ", factor)
-        return _Made(self.name, (self,), lambda values: values[0] * factor)
+        return _Combined(self.name, (self,), lambda values: values[0] * factor)
 
     __rmul__ = __mul__
 
@@ -76,7 +76,7 @@ class Term(abc.ABC):
         _check_number(f"{self.name} / ", divisor)
         if not divisor:
             raise ConfigError(f"{self.name} / {divisor!r}: a term cannot be divided by zero")
-        return _Made(self.name, (self,), lambda values: values[0] / divisor)
+        return _Combined(self.name, (self,), lambda values: values[0] / divisor)
 
     def __neg__(self) -> Term:
         return self * -1.0
@@ -92,8 +92,8 @@ class Term(abc.ABC):
         return total(self, -taken, name=f"{self.name}-{taken.name}")
 
 
-class _Made(Term):
-    """A term made of others, all of which are asked at every step."""
+class _Combined(Term):
+    """A term made of others, all of which are evaluated at every step."""
 
     def __init__(self, name: str, parts: Sequence[Term], join: Callable[[list[Any]], Value]) -> None:
         super().__init__(name, [field for part in parts for field in part.fields])
@@ -121,7 +121,7 @@ class _Made(Term):
 
 
 class _Function(Term):
-    """A function without memory."""
+    """A term without memory."""
 
     def __init__(self, name: str, function: Callable[[Ram, Ram], Value], fields: Sequence[str] = ()) -> None:
         super().__init__(name, fields)
@@ -132,14 +132,14 @@ class _Function(Term):
 
 
 class _OfNumber(_Function):
-    """A function of one field that is one number."""
+    """A term of one field that is a single number."""
 
     def check(self, ram: Ram) -> None:
         _check_fields(self, ram)
 
 
 class _Remembering(_Function):
-    """A function of the user's, with a memory."""
+    """A user's function that has a memory."""
 
     def __init__(self, function: Any) -> None:
         super().__init__(name_of(function, "lambda"), function, getattr(function, "fields", ()))
@@ -147,29 +147,29 @@ class _Remembering(_Function):
 
 
 def term_of(function: AnyTerm) -> Term:
-    """Any function of two moments as a term.
+    """Convert any function ``(before, after)`` to a term.
 
     Raises:
-        ConfigError: not a function, or one with half a memory.
+        ConfigError: it is not a function, or has only some of ``reset``, ``save`` and ``load``.
     """
     if isinstance(function, Term):
         return function
     if not callable(function):
-        raise ConfigError(f"{function!r} is no term; allowed: functions of (before, after), see sims.rewards")
+        raise ConfigError(f"{function!r} is not a term; allowed: functions of (before, after), see sims.rewards")
     return _Remembering(function) if remembers(function) else _Function(name_of(function, "lambda"), function)
 
 
 def name_of(term: AnyTerm, unnamed: str) -> str:
-    """What a term or any function is called; ``unnamed`` for a lambda."""
+    """The name of a term or function; ``unnamed`` for a lambda."""
     name = getattr(term, "name", None) or getattr(term, "__name__", type(term).__name__)
     return unnamed if name == "<lambda>" else str(name)
 
 
 def remembers(term: AnyTerm) -> bool:
-    """Whether it has a memory of its own.
+    """Whether a term has a memory.
 
     Raises:
-        ConfigError: only a part of what that takes.
+        ConfigError: it has only some of ``reset``, ``save`` and ``load``.
     """
     offered = [name for name in _MEMORY if callable(getattr(term, name, None))]
     if offered and len(offered) < len(_MEMORY):
@@ -195,7 +195,7 @@ def _check_fields(term: Term, ram: Ram, *, whole: bool = False) -> None:
 
 
 def delta(field: str, wrap: int | None = None) -> Term:
-    """How much the field has grown; ``wrap``: it begins again at zero there, as a byte does at 256."""
+    """The change of the field; ``wrap``: the value at which it wraps to zero, such as 256 for a byte."""
     if wrap is None:
         return _OfNumber(f"delta_{field}", lambda before, after: after[field] - before[field], [field])
     if type(wrap) is not int or wrap < 2:
@@ -206,32 +206,32 @@ def delta(field: str, wrap: int | None = None) -> Term:
 
 
 def gained(field: str) -> Term:
-    """How much the field has grown, zero if it has shrunk."""
+    """The increase of the field; zero if it decreased."""
     return _OfNumber(f"gained_{field}", lambda before, after: max(after[field] - before[field], 0), [field])
 
 
 def lost(field: str) -> Term:
-    """How much the field has shrunk, zero if it has grown."""
+    """The decrease of the field; zero if it increased."""
     return _OfNumber(f"lost_{field}", lambda before, after: max(before[field] - after[field], 0), [field])
 
 
 def changed(field: str) -> Term:
-    """One if the field is not what it was; also for arrays."""
+    """One if the field has changed; also for arrays."""
     return _Function(f"changed_{field}", lambda before, after: not np.array_equal(before[field], after[field]), [field])
 
 
 def reached(field: str, value: float) -> Term:
-    """One in the step that takes the field from below ``value`` to it or beyond."""
+    """One in the step in which the field goes from below ``value`` to ``value`` or above."""
     return _OfNumber(f"reached_{field}", lambda before, after: before[field] < value <= after[field], [field])
 
 
 def equals(field: str, *values: int) -> Term:
-    """One as long as the field has one of these values."""
+    """One while the field has one of these values."""
     return _OfNumber(f"equals_{field}", lambda before, after: after[field] in values, [field])
 
 
 def flag(field: str, bit: int | None = None) -> Term:
-    """One in the step that sets the field, or one bit of it, which was zero before."""
+    """One in the step in which the field, or one bit of it, changes from zero."""
     if bit is not None and (type(bit) is not int or not 0 <= bit < _MOST_BITS):
         raise ConfigError(f"flag: bit={bit!r} must be a whole number from 0 to {_MOST_BITS - 1}, or None")
     mask = -1 if bit is None else 1 << bit
@@ -239,11 +239,11 @@ def flag(field: str, bit: int | None = None) -> Term:
     return _OfNumber(name, lambda before, after: bool(after[field] & mask) and not before[field] & mask, [field])
 
 
-# ---- of all or none -------------------------------------------------------------------------------------------------
+# ---- of no field, or of other terms ---------------------------------------------------------------------------------
 
 
 def per_step(amount: float = 1.0) -> Term:
-    """The same every step."""
+    """The same amount in every step."""
     return _Function("per_step", lambda before, after: amount)
 
 
@@ -258,10 +258,10 @@ def clipped(term: Term, low: float, high: float) -> Term:
 
 
 def weighted(terms: Mapping[str, Term], weights: Mapping[str, float], others: Mapping[str, float] | None) -> list[Term]:
-    """Every term times its weight, by its name; ``others`` replace some weights, and 0 leaves a term out.
+    """Every term times its weight, by name; ``others`` replaces some weights, and 0 omits a term.
 
     Raises:
-        ConfigError: a weight for something that is no term, or that is no number.
+        ConfigError: a weight for an unknown term, or one that is not a number.
     """
     if others is not None and not isinstance(others, Mapping):
         raise ConfigError(f"weights={others!r} must map names to numbers; allowed: {', '.join(weights)}")
@@ -274,18 +274,18 @@ def weighted(terms: Mapping[str, Term], weights: Mapping[str, float], others: Ma
 
 
 def total(*terms: AnyTerm, name: str | None = None) -> Term:
-    """Several terms as one, or one function by another name."""
+    """The sum of several terms, or one function with another name."""
     if not terms:
-        raise ConfigError("total() needs terms to add up")
+        raise ConfigError("total() needs at least one term")
     parts = [term_of(term) for term in terms]
-    return _Made(name or "+".join(part.name for part in parts), parts, sum)
+    return _Combined(name or "+".join(part.name for part in parts), parts, sum)
 
 
-# ---- with a memory of their own -------------------------------------------------------------------------------------
+# ---- with a memory --------------------------------------------------------------------------------------------------
 
 
 class explored(Term):
-    """One for every combination of the fields that this episode has not seen yet. Where it begins is seen."""
+    """One for every combination of the fields that is new in this episode. The first position counts as seen."""
 
     def __init__(self, *fields: str, name: str | None = None) -> None:
         if not fields:
@@ -301,7 +301,7 @@ class explored(Term):
         return self._note(after)
 
     def check(self, ram: Ram) -> None:
-        """Places are made of whole numbers."""
+        """The fields must be integers."""
         _check_fields(self, ram, whole=True)
 
     def _note(self, ram: Ram) -> bool:
@@ -313,7 +313,7 @@ class explored(Term):
         return True
 
     def reset(self) -> None:
-        """Nothing is seen."""
+        """Forget all places."""
         self._seen, self._order = set(), array("q")
 
     def save(self) -> bytes:
@@ -321,21 +321,21 @@ class explored(Term):
         return self._order.tobytes()
 
     def load(self, saved: bytes) -> None:
-        """These places are seen."""
+        """Restore the places."""
         self._order = array("q", saved)
         width = len(self.fields)
         self._seen = {tuple(self._order[i : i + width]) for i in range(0, len(self._order), width)}
 
 
 class progress(Term):
-    """How far the field is beyond its best of this episode: going back and forth earns nothing."""
+    """The increase of the field beyond its best value of this episode: going back and forth earns nothing."""
 
     def __init__(self, field: str) -> None:
         super().__init__(f"progress_{field}", [field])
         self._best: float | None = None
 
     def __call__(self, before: Ram, after: Ram) -> Value:
-        """The new part of the way."""
+        """The increase of the best value."""
         (field,) = self.fields
         best = before[field] if self._best is None else self._best
         self._best = max(best, after[field])
@@ -346,20 +346,20 @@ class progress(Term):
         _check_fields(self, ram)
 
     def reset(self) -> None:
-        """There is no best."""
+        """Forget the best value."""
         self._best = None
 
     def save(self) -> list[float | None]:
-        """The best so far."""
+        """The best value."""
         return [self._best]
 
     def load(self, saved: list[float | None]) -> None:
-        """This was the best so far."""
+        """Restore the best value."""
         (self._best,) = saved
 
 
 class stagnation(Term):
-    """One from the step on at which the field has not beaten its best for ``steps`` steps, until it does."""
+    """One once the field has not exceeded its best value for ``steps`` steps, until it does."""
 
     def __init__(self, field: str, steps: int) -> None:
         if type(steps) is not int or steps < 1:
@@ -370,7 +370,7 @@ class stagnation(Term):
         self._waited = 0
 
     def __call__(self, before: Ram, after: Ram) -> Value:
-        """Whether it has waited long enough."""
+        """Whether the field has stagnated for long enough."""
         (field,) = self.fields
         best = before[field] if self._best is None else self._best
         self._waited = 0 if after[field] > best else self._waited + 1
@@ -382,13 +382,13 @@ class stagnation(Term):
         _check_fields(self, ram)
 
     def reset(self) -> None:
-        """There is no best, and no time has passed."""
+        """Forget the best value and the steps since."""
         self._best, self._waited = None, 0
 
     def save(self) -> list[float | None]:
-        """The best so far and the steps since."""
+        """The best value and the steps since."""
         return [self._best, self._waited]
 
     def load(self, saved: list[Any]) -> None:
-        """These were the best and the steps since."""
+        """Restore the best value and the steps since."""
         self._best, self._waited = saved

@@ -1,8 +1,8 @@
-"""A machine's picture as an observation: cropped, gray or coloured, resized, and the last few stacked.
+"""Turns a machine's picture into an observation: crop, gray or colour, resize, frame stack.
 
-Raw pixels go straight to gray in one pass. Conversions and resizing are OpenCV's, or equal to it (``area``): what a
-network saw in training is what it sees everywhere. Where OpenCV is missing and needed, that is said instead of doing it
-differently.
+Raw pixels are converted to gray in one pass. Conversion and resizing are done by OpenCV or give identical results
+(``resize``), so a policy sees the same pixels in training and everywhere else. If OpenCV is needed and missing, that is
+an error; there is no approximate fallback.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives.errors import ConfigError, EmulatorError
-from ninelives.sims.emulators.emulator import Picture, PixelLayout
+from ninelives.sims.emulators.machine import Picture, PixelLayout
 from ninelives.sims.emulators.resize import Resizer
 
 Image = npt.NDArray[np.uint8]
@@ -32,14 +32,15 @@ _MOST = 4096
 
 @dataclass(frozen=True)
 class Screen:
-    """What of a picture is observed.
+    """How a picture is observed.
 
     Attributes:
         color: ``gray`` or ``rgb``.
-        size: height and width to resize to, by the mean of the covered area; None: as it is.
-        crop: rows and columns to leave out: top, bottom, left, right.
-        stack: how many of the last pictures are observed together, the oldest first.
-        max_of_two: the brighter pixel of the last two frames of a step, for games that draw objects every other frame.
+        size: height and width to resize to, by area averaging; None: original size.
+        crop: rows and columns to remove: top, bottom, left, right.
+        stack: number of recent pictures stacked into one observation, the oldest first.
+        max_of_two: per pixel the maximum of the last two frames of a step, for games that draw objects every other
+            frame.
     """
 
     color: Literal["gray", "rgb"] = "gray"
@@ -58,19 +59,19 @@ class Screen:
         _numbers("stack", (self.stack,), 1, least=1)
         if type(self.max_of_two) is not bool:
             raise ConfigError(f"screen: max_of_two={self.max_of_two!r} must be True or False")
-        for key in ("size", "crop"):  # lists come from files and command lines
+        for key in ("size", "crop"):  # files and command lines give lists
             object.__setattr__(self, key, getattr(self, key) and tuple(getattr(self, key)))
 
 
 AnyScreen = Screen | Mapping[str, Any] | None
-"""A screen, or its fields by name as they come from a file or a command line; None: nothing is observed."""
+"""A screen, or its fields by name as given in a file or on a command line; None: the picture is not observed."""
 
 
 def screen_of(screen: AnyScreen) -> Screen | None:
-    """The screen of its fields by name; what is not named is as it is by default.
+    """A ``Screen`` from its fields by name; missing fields have their defaults.
 
     Raises:
-        ConfigError: a field that does not exist or makes no sense.
+        ConfigError: an unknown field or an invalid value.
     """
     if screen is None or isinstance(screen, Screen):
         return screen
@@ -85,8 +86,8 @@ def screen_of(screen: AnyScreen) -> Screen | None:
     return Screen(**screen)
 
 
-class Projector:
-    """Makes observations of the pictures of one machine."""
+class ScreenPipeline:
+    """Turns the pictures of one machine into observations."""
 
     def __init__(self, screen: Screen, first: Picture) -> None:
         self._screen = screen
@@ -108,26 +109,26 @@ class Projector:
         return self._convert(picture.pixels if self._crop is None else self._crop(picture.pixels))
 
     def image(self, picture: Picture, other: Image | None = None) -> Image:
-        """One picture as it is observed, or the brighter of it and what was ``seen`` just before."""
+        """One picture as it is observed, or its maximum with the picture ``seen`` just before."""
         seen = self.seen(picture)
         return self._resize(seen if other is None else np.maximum(seen, other))
 
     def begin(self, image: Image) -> None:
-        """A new episode: it has looked like this all the time."""
+        """Start an episode: fill the stack with this image."""
         self.stack = [image] * self._screen.stack
 
     def push(self, image: Image) -> None:
-        """The picture after a step."""
+        """Add the image of a step to the stack."""
         self.stack = [*self.stack[1:], image]
 
     def observation(self) -> Image:
-        """The stacked pictures, channels first, as an array of its own."""
+        """The stacked images, channels first, as a new array."""
         whole = np.empty(self._shape, np.uint8)
         for place, image in enumerate(self.stack):
             if image.shape[:2] != self._shape[1:]:
                 raise EmulatorError(
-                    f"the game's picture is {image.shape[0]} x {image.shape[1]} now and was {self._shape[1]} x "
-                    f"{self._shape[2]}: such a game needs a screen with a size, like Screen(size=(84, 84))"
+                    f"the game's picture changed its size from {self._shape[1]} x {self._shape[2]} to {image.shape[0]} "
+                    f"x {image.shape[1]}: this game needs a screen with a fixed size, like Screen(size=(84, 84))"
                 )
             whole[place * self._channels : (place + 1) * self._channels] = _planes(image)
         return whole
@@ -138,7 +139,7 @@ def _planes(image: Image) -> Image:
 
 
 def rgb_of(picture: Picture) -> Image:
-    """A picture in colour, height by width by three; without OpenCV, and equal to its conversion to the bit."""
+    """A picture as RGB, ``(height, width, 3)``; without OpenCV, and bit for bit equal to OpenCV's conversion."""
     pixels = picture.pixels
     if picture.layout == "rgb888":
         return pixels.copy()
@@ -165,7 +166,7 @@ _CODES = {
 
 
 def _converter(layout: PixelLayout, color: str) -> Pass:
-    """From raw pixels to gray or colour."""
+    """A function from raw pixels to gray or RGB."""
     cv2 = _opencv()
     if color == "rgb" and (cv2 is None or layout == "rgb888"):
         return lambda pixels: rgb_of(Picture(pixels, layout))
@@ -183,7 +184,7 @@ def _cropper(screen: Screen, first: Picture) -> Pass | None:
     height, width = first.pixels.shape[:2]
     top, bottom, left, right = screen.crop
     if top + bottom >= height or left + right >= width:
-        raise ConfigError(f"screen: crop={screen.crop} leaves nothing of a picture of {height} x {width}")
+        raise ConfigError(f"screen: crop={screen.crop} removes all of a picture of {height} x {width}")
     rows, columns = slice(top, height - bottom), slice(left, width - right)
     return lambda pixels: pixels[rows, columns]
 

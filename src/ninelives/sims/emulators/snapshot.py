@@ -1,14 +1,14 @@
-"""A saved moment of an emulated game as bytes: whose it is, the machine, and what the environment around it remembers.
+"""A saved state of an emulated game as bytes: its identity, the machine, and the state of the environment around it.
 
 ::
 
     magic, format, flags, bytes of header and body, SHA-256 of all the rest | header (JSON) | body (blobs, end to end)
 
-The body of a file is compressed. In memory, where a snapshot must cost next to nothing, it only lacks its empty blocks.
+The body of a file is compressed. In memory, where a snapshot must be cheap, only its empty blocks are removed.
 
-Nothing in it is code: a state may come from a stranger. Everything is checked before an emulator sees a byte, for
-emulators take almost anything and go on wrongly: damaged, cut short, newer, another ROM's or another core's states are
-refused, each in its own words. A checksum finds damage; it does not prove who made the file.
+It contains no code, because a state may come from an untrusted source. Everything is checked before an emulator sees a
+byte, because emulators accept almost anything: a state that is damaged, cut short, from a newer version, or from
+another ROM or core is rejected, each with its own message. The checksum detects damage; it proves no origin.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ninelives.errors import CheckpointError
-from ninelives.sims.emulators.emulator import BUTTONS, Identity, MachineState
+from ninelives.sims.emulators.machine import BUTTONS, Identity, MachineState
 from ninelives.sims.emulators.packing import pack, split, unpack
-from ninelives.sims.emulators.sparse import squeeze, stretch
+from ninelives.sims.emulators.sparse import expand, squeeze
 
 MAGIC = b"\x89ROOKST\n"
 FORMAT = 1
@@ -46,13 +46,13 @@ _MOST_PHASE = 1 << 16
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One moment.
+    """A saved state.
 
     Attributes:
-        identity: whose state it is.
+        identity: the game and emulator it belongs to.
         machine: the emulator's part.
-        wrapper: the environment's part: numbers, texts, bytes, lists, dicts and arrays; empty where there is none.
-        rng: state of the environment's generator, of the same kinds.
+        wrapper: the environment's part: numbers, strings, bytes, lists, dicts and arrays; empty if there is none.
+        rng: state of the environment's random generator, of the same types.
     """
 
     identity: Identity
@@ -61,7 +61,7 @@ class Snapshot:
     rng: Mapping[str, Any] = field(default_factory=dict)
 
     def to_bytes(self, *, compress: bool = False) -> bytes:
-        """The snapshot; ``compress`` for files, a few milliseconds for a fifth of the size or less."""
+        """Serialise the snapshot; ``compress`` for files takes a few milliseconds and saves 80 % or more."""
         blobs: list[bytes] = []
         machine = {f.name: getattr(self.machine, f.name) for f in dataclasses.fields(MachineState)}
         parts = {
@@ -77,10 +77,10 @@ class Snapshot:
 
     @classmethod
     def from_bytes(cls, data: bytes, expect: Identity | None = None) -> Snapshot:
-        """Read and check a snapshot; ``expect``: whose it must be.
+        """Read and check a snapshot; ``expect`` is the game and emulator it must belong to.
 
         Raises:
-            CheckpointError: not a snapshot, cut short, damaged, newer, or another ROM's or core's.
+            CheckpointError: not a snapshot, cut short, damaged, from a newer version, or from another ROM or core.
         """
         header, body = _opened(data)
         try:
@@ -88,20 +88,20 @@ class Snapshot:
         except CheckpointError:
             raise
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
-            raise CheckpointError(f"the snapshot makes no sense inside: {error!r}; {_AGAIN}") from error
+            raise CheckpointError(f"the snapshot's content is invalid: {error!r}; {_AGAIN}") from error
         if expect is not None:
             check_identity(snapshot.identity, expect)
         return snapshot
 
 
-_AGAIN = "save it again, or take another copy of it"
+_AGAIN = "save it again, or use another copy"
 
 
 def check_identity(theirs: Identity, ours: Identity) -> None:
-    """Refuse a state of another game or emulator.
+    """Reject a state of another game or emulator.
 
     Raises:
-        CheckpointError: naming what differs and what to do.
+        CheckpointError: with what differs and what to do.
     """
     if theirs.rom_sha256 != ours.rom_sha256:
         raise CheckpointError(
@@ -110,13 +110,13 @@ def check_identity(theirs: Identity, ours: Identity) -> None:
         )
     if (theirs.backend, theirs.core, theirs.system) != (ours.backend, ours.core, ours.system):
         raise CheckpointError(
-            f"the snapshot was saved by {_emulator(theirs)}, this is {_emulator(ours)}: states of one emulator mean "
-            "nothing to another; choose the same with core=..., or save it again"
+            f"the snapshot was saved by {_emulator(theirs)}, this is {_emulator(ours)}: emulators cannot read each "
+            "other's states; choose the same one with core=..., or save it again"
         )
     if theirs.version != ours.version:
         raise CheckpointError(
             f"the snapshot was saved by {theirs.core} {theirs.version}, this is {theirs.core} {ours.version}: a state "
-            "goes on exactly only in the version that saved it; use that version, or save it again"
+            "is exact only in the version that saved it; use that version, or save it again"
         )
 
 
@@ -135,10 +135,10 @@ def _digest(prefix: bytes, *parts: bytes | memoryview) -> bytes:
 
 
 def _opened(data: bytes) -> tuple[bytes, bytes]:
-    """Header and body of data that is whole and undamaged."""
+    """Header and body, after checking that the data is complete and undamaged."""
     if data[: len(MAGIC)] != MAGIC[: len(data)] or not data:
         raise CheckpointError(
-            "this is no snapshot of Ninelives; a raw state of an emulator can be made one: ninelives state convert FILE"
+            "this is not a Ninelives snapshot; to convert an emulator's own state: ninelives state convert FILE"
         )
     if len(data) < _BEGIN:
         raise CheckpointError(f"the snapshot is cut short: {len(data)} bytes; {_AGAIN}")
@@ -146,8 +146,8 @@ def _opened(data: bytes) -> tuple[bytes, bytes]:
     _, number, flags, header_bytes, body_bytes = _PREFIX.unpack(prefix)
     if number > FORMAT:
         raise CheckpointError(
-            f"the snapshot has format {number}, this Ninelives reads {FORMAT}: use a newer Ninelives; if "
-            f"this one saved it, it is damaged; {_AGAIN}"
+            f"the snapshot has format {number}, this Ninelives reads {FORMAT}: use a newer Ninelives. If this version "
+            f"saved it, it is damaged; {_AGAIN}"
         )
     if number < FORMAT:
         raise CheckpointError(f"the snapshot is damaged: there is no format {number}; {_AGAIN}")
@@ -158,20 +158,20 @@ def _opened(data: bytes) -> tuple[bytes, bytes]:
     rest = memoryview(data)
     header, body = rest[_BEGIN : _BEGIN + header_bytes], rest[_BEGIN + header_bytes :]
     if _digest(prefix, header, body) != checksum:
-        raise CheckpointError(f"the snapshot is damaged: its checksum does not fit; {_AGAIN}")
+        raise CheckpointError(f"the snapshot is damaged: its checksum does not match; {_AGAIN}")
     return bytes(header), _body(body, flags)
 
 
 def _body(body: memoryview, flags: int) -> bytes:
-    """As it was before it was made smaller, in one way or another."""
+    """The body, decompressed or expanded."""
     if flags & ~(_COMPRESSED | _HOLES):
-        raise CheckpointError(f"the snapshot is written in a way not known here ({flags:#x}): use a newer Ninelives")
+        raise CheckpointError(f"the snapshot has unknown flags ({flags:#x}): use a newer Ninelives")
     if flags & _COMPRESSED:
         return _expanded(body)
     if not flags & _HOLES:
         return bytes(body)
     try:
-        return stretch(body, _MOST_BODY)
+        return expand(body, _MOST_BODY)
     except ValueError as error:
         raise CheckpointError(f"the snapshot cannot be expanded: {error}; {_AGAIN}") from error
 
@@ -183,19 +183,19 @@ def _expanded(body: memoryview) -> bytes:
     except zlib.error as error:
         raise CheckpointError(f"the snapshot cannot be expanded: {error}; {_AGAIN}") from error
     if not stream.eof:
-        raise CheckpointError(f"the snapshot expands to more than {_MOST_BODY:,} bytes, or to no end; {_AGAIN}")
+        raise CheckpointError(f"the snapshot expands to more than {_MOST_BODY:,} bytes, or is incomplete; {_AGAIN}")
     return out
 
 
-# ---- what is inside -------------------------------------------------------------------------------------------------
+# ---- the content ----------------------------------------------------------------------------------------------------
 
 
 def _read(header: Any, body: bytes) -> Snapshot:
-    """Raises ValueError, TypeError or KeyError for whatever no Ninelives has written."""
+    """Raises ValueError, TypeError or KeyError for content that Ninelives would not write."""
     blobs = split(body, header["blobs"])
     identity = Identity(**header["identity"])
     if not all(isinstance(value, str) for value in dataclasses.astuple(identity)):
-        raise ValueError("an identity that is no text")
+        raise ValueError("an identity that is not a string")
     wrapper, rng = unpack(header["wrapper"], blobs), unpack(header["rng"], blobs)
     if not isinstance(wrapper, dict) or not isinstance(rng, dict):
         raise ValueError("no mapping")

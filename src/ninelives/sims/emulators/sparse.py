@@ -1,10 +1,10 @@
-"""Bytes that are mostly zeros, without most of their zeros; so cheap that it pays within a step.
+"""Stores bytes that are mostly zeros without their all-zero blocks; cheap enough to be done within a step.
 
 ::
 
-    how many bytes | a bit for each block of them: is anything in it? | the blocks in which there is, end to end
+    number of bytes | one bit per block: is any byte not zero? | the blocks that are not zero, end to end
 
-Knows nothing of what the bytes mean. They may come from a stranger: what does not fit together is refused.
+Knows nothing about the meaning of the bytes. The input may be untrusted: inconsistent data is rejected.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import numpy as np
 from ninelives.native import native_module
 
 BLOCK = 1024
-"""Small enough to find the gaps in a console's memory, large enough that looking for them is quick."""
+"""Small enough to find the gaps in a console's memory, large enough to search quickly."""
 
 MOST_PARTS = 64
-"""That are squeezed natively."""
+"""Most parts that the native function takes."""
 
 _SIZE = struct.Struct("<Q")
 _WORD = np.dtype("<u8")
 
 
 def squeeze(*parts: bytes) -> bytes:
-    """All parts, one after the other, without their empty blocks."""
+    """Join all parts and remove their empty blocks."""
     native = native_module("ninelives.sims.emulators._sparse") if len(parts) <= MOST_PARTS else None
-    squeezed: bytes = squeeze_plainly(*parts) if native is None else native.squeeze(*parts)
+    squeezed: bytes = squeeze_in_python(*parts) if native is None else native.squeeze(*parts)
     return squeezed
 
 
-def squeeze_plainly(*parts: bytes) -> bytes:
+def squeeze_in_python(*parts: bytes) -> bytes:
     """The twin that needs no compiler."""
     size = sum(map(len, parts))
     words = np.frombuffer(b"".join((*parts, bytes(-size % BLOCK))), _WORD).reshape(-1, BLOCK // _WORD.itemsize)
@@ -40,25 +40,25 @@ def squeeze_plainly(*parts: bytes) -> bytes:
     return b"".join((_SIZE.pack(size), np.packbits(full).data, words[full].data))
 
 
-def stretch(data: bytes | memoryview, most: int) -> bytes:
-    """What was squeezed, ``most`` bytes of it at most.
+def expand(data: bytes | memoryview, most: int) -> bytes:
+    """The bytes that were squeezed; at most ``most`` of them.
 
     Raises:
-        ValueError: no ``squeeze`` has written this.
+        ValueError: the data was not written by ``squeeze``.
     """
     if len(data) < _SIZE.size:
-        raise ValueError("there is no size")
+        raise ValueError("the size is missing")
     (size,) = _SIZE.unpack_from(data)
     if size > most:
         raise ValueError(f"{size:,} bytes are more than {most:,}")
     blocks = -(-size // BLOCK)
     begin = _SIZE.size + -(-blocks // 8)
     if len(data) < begin:
-        raise ValueError("it is not said which blocks are there")
+        raise ValueError("the bits of the blocks are missing")
     full = np.unpackbits(np.frombuffer(data[_SIZE.size : begin], np.uint8), count=blocks).astype(np.bool_)
     kept = np.frombuffer(data[begin:], np.uint8)
     if len(kept) != np.count_nonzero(full) * BLOCK:
-        raise ValueError(f"{len(kept):,} bytes of blocks, {np.count_nonzero(full) * BLOCK:,} are said to be there")
+        raise ValueError(f"{len(kept):,} bytes of blocks instead of {np.count_nonzero(full) * BLOCK:,}")
     whole = np.zeros((blocks, BLOCK), np.uint8)
     whole[full] = kept.reshape(-1, BLOCK)
     return whole.tobytes()[:size]

@@ -1,8 +1,8 @@
-"""Where episodes begin: at saved moments that were proven to be exact before the first episode.
+"""The states that episodes start from, each verified to be restored exactly before the first episode.
 
-The power-on of some emulators is not the same twice, and a core may not save everything. So an episode never begins at
-power-on: a boot script or the user's state files give saved moments, each is played from twice, and a machine that
-does not go the same way both times is refused.
+Some emulators are not deterministic at power-on, and a core may not save everything. So an episode never starts at
+power-on: a boot script or the user's state files provide saved states, each is played from twice, and a machine that
+does not behave the same both times is rejected.
 """
 
 from __future__ import annotations
@@ -15,66 +15,66 @@ import numpy as np
 
 from ninelives.errors import ConfigError, EmulatorError
 from ninelives.sims.emulators.actions import NOOP, pad_named
-from ninelives.sims.emulators.emulator import Emulator, MachineState, pad_of
+from ninelives.sims.emulators.machine import Machine, MachineState, pad_of
 from ninelives.sims.emulators.state_files import read_snapshot
 
 Boot = Sequence[tuple[str, int]]
 
 FIRST_FRAME: Boot = ((NOOP, 1),)
-"""Without a script: only until there is a picture."""
+"""Used without a boot script: run until there is a picture."""
 
 TRIAL_STEPS = 3
 _MOST_FRAMES = 1_000_000
 _LARGEST_COMPARED = 1 << 20
-"""Regions above this are ROMs."""
+"""Larger regions are ROMs."""
 
 
 class Starts:
-    """The moments at which episodes of one machine may begin; makes it stand at the first.
+    """The states that episodes of one machine may start from; loads the first of them.
 
-    They are proven when the first episode is about to begin, not before: a machine that is built to go on in the middle
-    of another one's episode comes back sooner without.
+    They are verified when the first episode starts, not at construction: a machine that is built to continue a restored
+    episode recovers faster without.
     """
 
-    def __init__(self, machine: Emulator, states: Sequence[Path], boot: Boot) -> None:
+    def __init__(self, machine: Machine, states: Sequence[Path], boot: Boot) -> None:
         self._machine = machine
         self._states = [read_snapshot(path, machine.identity).machine for path in states]
         self._names = [str(path) for path in states] or ["the moment after boot"]
         if not self._states:
             self._states = [booted(machine, boot)]
-        self._is_proven = False
+        self._is_verified = False
         machine.load(self._states[0])
 
     def moments(self) -> list[tuple[str, MachineState]]:
-        """All of them, with the names of their files."""
+        """All states, with the names of their files."""
         return list(zip(self._names, self._states, strict=True))
 
     def choose(self, rng: np.random.Generator, wanted: Any) -> MachineState:
-        """The one with the number ``wanted``, or any one. Draws nothing where there is no choice.
+        """The state with index ``wanted``, or a random one. Draws no random number if there is only one.
 
         Raises:
-            EmulatorError: before the first episode; one of the moments does not come back exactly.
+            EmulatorError: before the first episode, if one of the states is not restored exactly.
         """
         if wanted is not None and (type(wanted) is not int or not 0 <= wanted < len(self._states)):
             raise ConfigError(f"options['state']={wanted!r} must be a number from 0 to {len(self._states) - 1}")
-        self._prove()
+        self._verify_all()
         if wanted is not None:
             return self._states[wanted]
         return self._states[int(rng.integers(len(self._states)))] if len(self._states) > 1 else self._states[0]
 
-    def _prove(self) -> None:
-        if self._is_proven:
+    def _verify_all(self) -> None:
+        if self._is_verified:
             return
         for name, state in self.moments():
             verify(self._machine, state, name)
-        self._is_proven = True
+        self._is_verified = True
 
 
-def booted(machine: Emulator, boot: Boot) -> MachineState:
-    """Hold the buttons of a script, each for its frames, and save.
+def booted(machine: Machine, boot: Boot) -> MachineState:
+    """Run a boot script, holding each action for its frames, and save.
 
     Raises:
-        ConfigError: a part of the script that is not the name of an action and a number of frames.
+        ConfigError: an entry of the script is not the name of an action and a number of frames.
     """
     for part in boot or FIRST_FRAME:
         if not isinstance(part, tuple | list) or len(part) != 2 or not isinstance(part[0], str):
@@ -86,11 +86,11 @@ def booted(machine: Emulator, boot: Boot) -> MachineState:
     return machine.save()
 
 
-def verify(machine: Emulator, state: MachineState, name: str) -> None:
-    """Play from a moment, save on the way, and play both parts again.
+def verify(machine: Machine, state: MachineState, name: str) -> None:
+    """Play from a state, save on the way, and play both parts again.
 
     Raises:
-        EmulatorError: the second time went another way, saying in which memory.
+        EmulatorError: the second time differed; the message says in which memory.
     """
     machine.load(state)
     first = _played(machine)
@@ -102,19 +102,18 @@ def verify(machine: Emulator, state: MachineState, name: str) -> None:
     _compare(first, _played(machine), machine, name)
 
 
-def _compare(once: dict[str, bytes], again: dict[str, bytes], machine: Emulator, name: str) -> None:
+def _compare(once: dict[str, bytes], again: dict[str, bytes], machine: Machine, name: str) -> None:
     differing = [part for part, cells in once.items() if cells != again[part]]
     if differing:
-        who = f"{machine.identity.core} {machine.identity.version}"
+        core = f"{machine.identity.core} {machine.identity.version}"
         raise EmulatorError(
-            f"{name}: {who} does not bring a moment back exactly: from the same state and with the same buttons "
-            f"{differing[0]} differs after {TRIAL_STEPS} steps; choose another core (ninelives cores), or save another "
-            "moment"
+            f"{name}: {core} does not restore this state exactly: with the same buttons {differing[0]} differs after "
+            f"{TRIAL_STEPS} steps; choose another core (ninelives cores), or save the state at another moment"
         )
 
 
-def _played(machine: Emulator) -> dict[str, bytes]:
-    """Memory and picture after some steps with changing buttons."""
+def _played(machine: Machine) -> dict[str, bytes]:
+    """Memory and picture after a few steps with changing buttons."""
     for step in range(TRIAL_STEPS):
         machine.step(pad_of(machine.buttons[step % len(machine.buttons)]) if step % 2 else 0)
     regions = [region for region in machine.memory.regions() if region[2] <= _LARGEST_COMPARED]

@@ -1,4 +1,4 @@
-"""Snapshots in files: read with the file's name in every refusal, written whole or not at all, never over another."""
+"""Snapshots in files: every read error names the file, and writes are atomic and never overwrite by accident."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import secrets
 from pathlib import Path
 
 from ninelives.errors import CheckpointError, ConfigError
-from ninelives.sims.emulators.emulator import Identity
+from ninelives.sims.emulators.machine import Identity
 from ninelives.sims.emulators.snapshot import Snapshot
 
 SUFFIX = ".rook"
 
 
 def read_snapshot(path: Path, expect: Identity | None = None) -> Snapshot:
-    """The snapshot in a file; ``expect``: whose it must be.
+    """Read a snapshot; ``expect`` is the game and emulator it must belong to.
 
     Raises:
-        CheckpointError: it cannot be read, or is damaged, foreign or newer.
+        CheckpointError: it cannot be read, is damaged or from a newer version, or belongs to another game or emulator.
     """
     try:
         data = path.read_bytes()
@@ -31,19 +31,19 @@ def read_snapshot(path: Path, expect: Identity | None = None) -> Snapshot:
 
 
 def write_snapshot(path: Path, snapshot: Snapshot, *, overwrite: bool = False) -> None:
-    """Write a file that is there whole or not at all.
+    """Write a snapshot atomically.
 
     Raises:
-        ConfigError: there is such a file already, or its directory is not there.
+        ConfigError: the file exists already, or its directory does not exist.
     """
     write_file(path, snapshot.to_bytes(compress=True), overwrite=overwrite)
 
 
 def write_file(path: Path, data: bytes, *, overwrite: bool) -> None:
-    """Write bytes to a file, through an unfinished one beside it.
+    """Write bytes to a file atomically, through a temporary file beside it.
 
     Raises:
-        ConfigError: there is such a file already, or it cannot be written; then nothing has changed.
+        ConfigError: the file exists already, or it cannot be written; then nothing has changed.
     """
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -51,7 +51,7 @@ def write_file(path: Path, data: bytes, *, overwrite: bool) -> None:
             file.write(data)
         _put(unfinished, path, overwrite)
     except FileExistsError:
-        raise ConfigError(f"{path}: is there already; give another name, or --overwrite") from None
+        raise ConfigError(f"{path}: already exists; give another name, or --overwrite") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
     finally:
@@ -60,7 +60,7 @@ def write_file(path: Path, data: bytes, *, overwrite: bool) -> None:
 
 
 def _put(unfinished: Path, path: Path, overwrite: bool) -> None:
-    """Give the file its name; a link, unlike a renaming, never takes the place of another file."""
+    """Give the file its final name; unlike a rename, a link never replaces an existing file."""
     try:
         if not overwrite:
             os.link(unfinished, path)

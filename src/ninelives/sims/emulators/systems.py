@@ -1,4 +1,4 @@
-"""The machines that games are made for: how their ROMs are known, their buttons, the cores that play them. Pure."""
+"""The supported systems: how to recognise their ROMs, their buttons, and the cores that run them. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ninelives.errors import EmulatorError
-from ninelives.sims.emulators.emulator import BUTTONS
+from ninelives.sims.emulators.machine import BUTTONS
 
 DIRECTIONS = ("up", "down", "left", "right")
 TWO_BUTTONS = ("b", "select", "start", *DIRECTIONS, "a")
@@ -14,14 +14,14 @@ TWO_BUTTONS = ("b", "select", "start", *DIRECTIONS, "a")
 
 @dataclass(frozen=True)
 class System:
-    """A machine.
+    """A game console.
 
     Attributes:
-        name: as it stands in identities and settings.
+        name: its name in identities and settings.
         title: its full name.
-        suffixes: of its ROM files.
-        cores: names of the cores that play it, best first.
-        buttons: of its pad, in libretro's order.
+        suffixes: file suffixes of its ROMs.
+        cores: names of the cores that run it, best first.
+        buttons: the buttons of its pad, in libretro's order.
     """
 
     name: str
@@ -47,47 +47,47 @@ SYSTEMS = {
 
 GB_BANK_BYTES = 0x4000
 GB_CLOCKS = (0x0F, 0x10, 0xFD, 0xFE)
-"""Kinds of Game Boy cartridges with a clock, by the number in their header."""
+"""Game Boy cartridge types with a clock, by the type number in the header."""
 
 ARCHIVES = {b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z", b"\x1f\x8b": "gzip", b"Rar!": "rar"}
 
 
 def system_of(rom: bytes, file_name: str) -> str:
-    """The machine a ROM is made for: by its header, or else by its file's suffix.
+    """The system a ROM is made for, by its header or else by its file suffix.
 
     Raises:
-        EmulatorError: neither says.
+        EmulatorError: neither is known.
     """
     if not rom:
-        raise EmulatorError(f"{file_name} is empty; give a whole ROM file")
+        raise EmulatorError(f"{file_name} is empty; give a complete ROM file")
     if archive := next((kind for magic, kind in ARCHIVES.items() if rom.startswith(magic)), None):
-        raise EmulatorError(f"{file_name} is a {archive} archive; unpack it and give the ROM that is in it")
+        raise EmulatorError(f"{file_name} is a {archive} archive; unpack it and give the ROM inside")
     suffix = Path(file_name).suffix.lower()
     by_suffix = next((system.name for system in SYSTEMS.values() if suffix in system.suffixes), None)
     found = system_by_header(rom) or by_suffix
     if found is None:
         known = ", ".join(suffix for system in SYSTEMS.values() for suffix in system.suffixes)
         raise EmulatorError(
-            f"{file_name}: neither its header nor its name says which machine it is made for (known: {known}). "
-            f"Say it: system={' or '.join(map(repr, SYSTEMS))}"
+            f"{file_name}: neither its header nor its suffix shows which system it is made for (known: {known}). "
+            f"Set system= to {' or '.join(map(repr, SYSTEMS))}"
         )
     return found
 
 
 def check_system(system: str) -> str:
-    """The name itself if it is known."""
+    """Return the name if it is known; EmulatorError otherwise."""
     if system not in SYSTEMS:
         raise EmulatorError(f"system={system!r} is not known; choose one of {', '.join(SYSTEMS)}")
     return system
 
 
 def buttons_of(system: str) -> tuple[str, ...]:
-    """The buttons a game of this machine can see."""
+    """The buttons of this system's pad."""
     return SYSTEMS[system].buttons if system in SYSTEMS else BUTTONS
 
 
 def system_by_header(rom: bytes) -> str | None:
-    """The machine that a ROM's own header names; None for ROMs without one."""
+    """The system that a ROM's header identifies; None if it has no known header."""
     if rom.startswith(b"NES\x1a"):
         return "nes"
     if len(rom) >= 0xC0 and rom[0xB2] == 0x96 and rom[0x03] == 0xEA:
@@ -100,7 +100,7 @@ def system_by_header(rom: bytes) -> str | None:
 
 
 def has_clock(rom: bytes, system: str) -> bool:
-    """Whether a Game Boy cartridge has a clock; a GBA's header does not say."""
+    """Whether a Game Boy cartridge has a clock; a GBA header does not contain this."""
     return system in ("gb", "gbc") and len(rom) > 0x147 and rom[0x147] in GB_CLOCKS
 
 

@@ -1,6 +1,6 @@
-"""Asks an environment's terms at every step: what it is rewarded, whether it is over. Keeps what they remember.
+"""Evaluates an environment's reward and end terms at every step, and saves and loads their memory.
 
-Terms come from the user, shared by every copy of the environment in a process; each tally has copies of its own.
+The user's terms are shared by all environments of a process, so every scorer works on its own copies.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ninelives.sims.emulators.rewards import AnyTerm, Term, name_of, remembers
 _FIXED = frozenset((bytes, str, bool, int, float, type(None)))
 
 
-class Tally:
-    """Some terms, in order."""
+class TermScorer:
+    """A list of terms, in order."""
 
     def __init__(self, key: str, terms: Sequence[AnyTerm]) -> None:
         _check(key, terms)
@@ -31,23 +31,23 @@ class Tally:
             raise ConfigError(f"{key}: a term cannot be copied for this slot: {error}") from error
         self.names = [name_of(term, f"term_{number}") for number, term in enumerate(self._terms)]
         self._with_memory = {name: term for name, term in zip(self.names, self._terms, strict=True) if remembers(term)}
-        self._refuse_twins(key)
+        self._check_unique(key)
 
-    def _refuse_twins(self, key: str) -> None:
-        twins = [name for name, count in Counter(self.names).items() if count > 1]
-        if twins:
+    def _check_unique(self, key: str) -> None:
+        duplicates = [name for name, count in Counter(self.names).items() if count > 1]
+        if duplicates:
             raise ConfigError(
-                f"{key}: two terms are called {twins[0]!r}; give one another name: term.named('...'), or of a function "
+                f"{key}: two terms are called {duplicates[0]!r}; rename one: term.named('...'), or for a function "
                 "total(function, name='...') of ninelives.sims.emulators.rewards"
             )
 
     @property
     def fields(self) -> set[str]:
-        """Names of the fields that the terms say they read."""
+        """Names of the fields that the terms declare to read."""
         return {name for term in self._terms for name in getattr(term, "fields", ())}
 
     def check(self, ram: Ram) -> None:
-        """Refuse terms of fields that they cannot be of, by a first look at memory."""
+        """Reject terms that cannot use their fields, by the values in memory."""
         for term in self._terms:
             if isinstance(term, Term):
                 try:
@@ -56,25 +56,25 @@ class Tally:
                     raise ConfigError(f"{self._key}: {error}") from None
 
     def values(self, before: Ram, after: Ram) -> list[Any]:
-        """What every term says of this step."""
-        # A comprehension is a call of its own, in every step, and often there are no terms.
+        """The value of every term for this step."""
+        # A comprehension is a function call in every step, and often there are no terms.
         return [term(before, after) for term in self._terms] if self._terms else []
 
     def any(self, before: Ram, after: Ram) -> bool:
-        """Whether one of the terms is not zero. All are asked, for they may remember."""
+        """Whether any term is not zero. All of them are evaluated, because they may have memory."""
         return any(self.values(before, after))
 
     def reset(self) -> None:
-        """An episode begins."""
+        """Start an episode."""
         for term in self._with_memory.values():
             term.reset()  # type: ignore[attr-defined]
 
     def save(self) -> dict[str, Any]:
-        """What the terms remember, by name: it stays as it is while they go on."""
+        """The terms' memory by name, as copies that do not change later."""
         return {name: _own(term.save()) for name, term in self._with_memory.items()}  # type: ignore[attr-defined]
 
     def load(self, saved: Mapping[str, Any]) -> None:
-        """Remember this."""
+        """Restore the terms' memory."""
         if set(saved) != set(self._with_memory):
             raise CheckpointError(f"the snapshot has terms {_list(saved)}, this environment {_list(self._with_memory)}")
         for name, term in self._with_memory.items():
@@ -90,11 +90,11 @@ def _check(key: str, terms: Sequence[AnyTerm]) -> None:
         raise ConfigError(f"{key}={terms!r} must be a list of terms; () for none")
     for term in terms:
         if not callable(term):
-            raise ConfigError(f"{key}: {term!r} is no term; allowed: functions of (before, after), see sims.rewards")
+            raise ConfigError(f"{key}: {term!r} is not a term; allowed: functions of (before, after), see sims.rewards")
 
 
 def _own(saved: Any) -> Any:
-    """The same in lists, dicts and arrays of its own. Looks at types first: most of it never changes."""
+    """A deep copy. Checks types first: most values are immutable."""
     if type(saved) in _FIXED:
         return saved
     if isinstance(saved, dict):

@@ -1,4 +1,4 @@
-"""Games: our own, which come with the package, and those people bring their own ROM for.
+"""Games: those that come with the package, and those that need the user's own ROM.
 
 ``import ninelives`` registers them with Gymnasium as ``ninelives/...``. Loads neither an emulator nor a game.
 """

@@ -1,4 +1,4 @@
-"""What the games that come with the package have in common: goals, three ways to observe, a ROM of their own."""
+"""What the games that come with the package have in common: goals, three kinds of observation, an included ROM."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ OBSERVE = ("screen", "ram", "both")
 
 
 def check_choices(goal: str, goals: Iterable[str], observe: str) -> None:
-    """Refuse a goal or a way to observe that does not exist.
+    """Reject an unknown goal or kind of observation.
 
     Raises:
-        ConfigError: naming those that do.
+        ConfigError: with the allowed ones.
     """
     known = tuple(goals)
     if goal not in known:
@@ -29,7 +29,7 @@ def check_choices(goal: str, goals: Iterable[str], observe: str) -> None:
 def embedded(
     name: str, *, observe: str, observed: Sequence[str], screen: Screen | None, **settings: Any
 ) -> EmulatorEnv:
-    """An environment of an embedded game; ``observed`` are the fields that stand for its memory."""
+    """An environment of an included game; ``observed`` are the memory fields that ``observe="ram"`` means."""
     return EmulatorEnv(
         rom_of(name),
         system=game(name).system,

@@ -1,7 +1,7 @@
-"""Pokemon Emerald, with the user's own ROM: what is observed, what is rewarded, when an episode ends.
+"""Pokemon Emerald, with the user's own ROM: observation, rewards, and the end of an episode.
 
-``ninelives/Emerald-v0``. Nothing of the game is shipped: the ROM is given by ``rom=``, its checksum is compared to the
-retail build's, and ``state=`` is where episodes begin (``ninelives play`` makes such files).
+``ninelives/Emerald-v0``. Nothing of the game is included: the ROM is given by ``rom=``, its checksum is compared with
+the retail build's, and ``state=`` is the state that episodes start from (``ninelives play`` makes such files).
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ WEIGHTS: Mapping[str, float] = {
     "healing": 1.0,
     "champion": 50.0,
 }
-"""What one of each is worth: a place or a map that the episode has not seen yet, a level, a badge, an event that
-happens for the first time, a beaten trainer, a whole party healed, the end of the game. A level is thus worth 25 paces
-where nobody has been, and a badge 250."""
+"""Value of each: a place or a map that is new in this episode, a level, a badge, an event that happens for the first
+time, a beaten trainer, a whole party healed, the end of the game. So a level is worth 25 new places, and a badge
+250."""
 
 OWN = ("system", "memory", "rewards", "ends")
-"""Settings of an environment that the game decides."""
+"""Settings of ``EmulatorEnv`` that the game sets itself."""
 
 INFO = ("map_group", "map_number", "x", "y", "badge_count", "party_count", "level_sum", "money", "in_battle", "settled")
 
@@ -68,18 +68,19 @@ def make(
 
     Args:
         rom: your own ROM.
-        state: where episodes begin; a file, or several. Without it they begin at power-on, before the title.
-        weights: other weights for some of the terms in ``WEIGHTS``; 0 leaves a term out.
-        observe: fields to observe beside the screen, like ``walls`` or ``party_hp``.
-        max_steps: an episode's length.
-        frame_skip: frames of a step; a pace takes 16.
-        screen: what of the picture is observed.
+        state: state files that episodes start from, one or several. Without it they start at power-on, before the
+            title.
+        weights: other weights for some of the terms in ``WEIGHTS``; 0 omits a term.
+        observe: fields to observe in addition to the screen, like ``walls`` or ``party_hp``.
+        max_steps: length limit of an episode.
+        frame_skip: frames per step; walking one tile takes 16.
+        screen: how the picture is observed.
         any_revision: accept another revision of the game with a warning.
         core: the emulator.
-        settings: anything else that ``EmulatorEnv`` takes, but not what is in ``OWN``.
+        settings: other settings of ``EmulatorEnv``, except those in ``OWN``.
 
     Raises:
-        ConfigError: no ROM, another revision, or a setting that makes no sense.
+        ConfigError: no ROM, another revision, or an invalid setting.
     """
     check_own(EDITION.id, settings, OWN)
     return EmulatorEnv(
@@ -99,10 +100,10 @@ def make(
 
 
 def rewards(weights: Mapping[str, float] | None = None) -> list[Term]:
-    """The terms with their weights; those of weight 0 are left out.
+    """The terms with their weights; terms of weight 0 are omitted.
 
     Raises:
-        ConfigError: a weight for something that is no term.
+        ConfigError: a weight for an unknown term.
     """
     terms: Mapping[str, Term] = {
         "places": explored("map_group", "map_number", "x", "y"),
@@ -119,64 +120,64 @@ def rewards(weights: Mapping[str, float] | None = None) -> list[Term]:
 
 
 class Known(Term):
-    """Another term, from the step on before which everything was known; until then nothing."""
+    """Another term, evaluated once all memory is known; zero until then."""
 
     def __init__(self, term: Term) -> None:
         super().__init__(term.name, [*term.fields, "known"])
         self._term = term
 
     def __call__(self, before: Ram, after: Ram) -> float:
-        """What the term says, if it can know."""
+        """The term's value if all memory was known before the step."""
         return float(self._term(before, after)) if before["known"] else 0.0
 
     def check(self, ram: Ram) -> None:
-        """What the term says."""
+        """Check the term's fields."""
         self._term.check(ram)
 
     def reset(self) -> None:
-        """An episode begins."""
+        """Start an episode."""
         self._term.reset()
 
     def save(self) -> Any:
-        """What the term remembers."""
+        """The term's memory."""
         return self._term.save()
 
     def load(self, saved: Any) -> None:
-        """The term remembers this."""
+        """Restore the term's memory."""
         self._term.load(saved)
 
 
 class NewEvents(Term):
-    """How many event flags were set that this episode has not seen set before. Flags that come and go count once."""
+    """Number of event flags set for the first time in this episode. Flags that come and go count once."""
 
     def __init__(self) -> None:
         super().__init__("events", ["happened"])
         self._seen: npt.NDArray[np.uint8] | None = None
 
     def __call__(self, before: Ram, after: Ram) -> float:
-        """The new ones."""
+        """The number of new flags."""
         if self._seen is not None and after["happened"] is before["happened"]:
             return 0
-        seen = _without_deeds(before["happened"]) if self._seen is None else self._seen
-        now = _without_deeds(after["happened"])
+        seen = _without_trainers(before["happened"]) if self._seen is None else self._seen
+        now = _without_trainers(after["happened"])
         self._seen = seen | now
         return int(np.bitwise_count(now & ~seen).sum())
 
     def reset(self) -> None:
-        """None was seen."""
+        """Forget the flags."""
         self._seen = None
 
     def save(self) -> bytes:
-        """Those seen."""
+        """The flags seen so far."""
         return b"" if self._seen is None else self._seen.tobytes()
 
     def load(self, saved: bytes) -> None:
-        """These were seen."""
+        """Restore the flags."""
         self._seen = np.frombuffer(saved, np.uint8) if len(saved) == FLAG_BYTES else None
 
 
 class Healing(Term):
-    """The part of the party's health that was restored outside battle, by the same party. A blackout earns nothing."""
+    """The share of the party's health restored outside battle, if the party is the same. A blackout earns nothing."""
 
     def __init__(self) -> None:
         super().__init__("healing", ["party_hp", "party_max_hp", "party_count", "in_battle"])
@@ -191,8 +192,8 @@ class Healing(Term):
         return max(now - was, 0) / max(int(after["party_max_hp"].sum()), 1)
 
 
-def _without_deeds(flags: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Events without beaten trainers, which are rewarded by themselves."""
+def _without_trainers(flags: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Event flags without beaten trainers, which have their own reward."""
     kept = flags.copy()
     kept[0x500 // 8 : 0x860 // 8] = 0
     return kept

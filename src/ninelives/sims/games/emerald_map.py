@@ -1,8 +1,8 @@
-"""Pokemon Emerald's map buffer: what lies around the player, and whether the buffer makes sense just now. Pure.
+"""Pokemon Emerald's map buffer: the player's surroundings, and whether the buffer is currently valid. Pure.
 
 ``gBackupMapLayout`` holds a width, a height and a pointer to cells in row order, with a border of seven cells on the
-left and at the top (``include/fieldmap.h``). While a map is loaded the cells are all undefined, or belong to another
-map than the position: the map is then in transition, which is no corruption.
+left and at the top (``include/fieldmap.h``). While the game loads a map, the cells are all undefined or belong to
+another map than the position: the map is in transition then, not corrupt.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ADDED = (2 * BORDER + 1, 2 * BORDER)
 MOST_CELLS = 10_240
 EWRAM = range(0x02000000, 0x02040000)
 VIEW = (11, 15)
-"""Rows and columns around the player: what the screen shows, and one row more so that the player is in the middle."""
+"""Rows and columns around the player: what the screen shows, plus one row so that the player is in the middle."""
 
 _TILE, _COLLISION = 0x03FF, 0x0C00
 _UNDEFINED = 0x03FF
@@ -29,7 +29,7 @@ _MIDDLE = (VIEW[0] // 2, VIEW[1] // 2)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """A map's size without its border, and the walls around the player: 1 where nobody can walk."""
+    """A map's size without its border, and the walls around the player: 1 where the player cannot walk."""
 
     width: int
     height: int
@@ -37,7 +37,7 @@ class Surroundings:
 
 
 def cells_of(layout: int) -> Field:
-    """The field of a map's cells, for the address of its layout; zeros while the layout's pointer leads nowhere."""
+    """The field of a map's cells, for the address of its layout; zeros while the layout's pointer is invalid."""
     return Field(0, "u16", MOST_CELLS, pointer=layout + 8, null=0)
 
 
@@ -57,7 +57,7 @@ def look_around(layout: npt.NDArray[np.int32], cells: npt.NDArray[np.uint16], x:
 
 
 def is_plausible(width: int, height: int, pointer: int) -> bool:
-    """Whether the numbers can be those of a map: a size the game allows, cells that lie inside its memory."""
+    """Whether the numbers can be those of a map: a size that the game allows, cells inside its memory."""
     if width <= ADDED[0] or height <= ADDED[1] or width * height > MOST_CELLS:
         return False
     return EWRAM.start <= pointer and pointer + 2 * width * height <= EWRAM.stop

@@ -1,9 +1,9 @@
-"""Where Pokemon Emerald (USA) keeps what a player knows: a memory map that is not fooled by a transition.
+"""Memory map of Pokemon Emerald (USA) that handles transitions between valid states. Knows nothing about rewards.
 
-Addresses are the symbols of the public decompilation ``pret/pokeemerald`` (branch ``symbols``), which builds the very
-bytes of the retail game; offsets are those of its ``include/global.h``. Between two frames the game may be in the
-middle of moving its save blocks, of unscrambling a party member or of loading a map. That is no corruption: such a part
-is marked as not good and reads as zeros, and ``LastGood`` lends it what it last was. Knows nothing of rewards.
+Addresses are the symbols of the public decompilation ``pret/pokeemerald`` (branch ``symbols``), which builds the exact
+bytes of the retail game; offsets are those of its ``include/global.h``. Between two frames the game may be moving its
+save blocks, decrypting a party member or loading a map. That is not corruption: such a part is marked as not good and
+reads as zeros, and ``LastGood`` replaces it by its last good values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SYMBOLS = {
 }
 
 MOVE_RANGE = 128
-"""``SAVEBLOCK_MOVE_RANGE``: the save blocks lie less than this behind their first place, both equally far."""
+"""``SAVEBLOCK_MOVE_RANGE``: both save blocks are moved by the same offset, which is less than this."""
 MOST_MONEY = 999_999
 FLAG_BYTES = 300
 
@@ -71,29 +71,29 @@ FIELDS = {
     "map_layout": Field(SYMBOLS["gBackupMapLayout"], "i32", 3),
     "map_cells": cells_of(SYMBOLS["gBackupMapLayout"]),
 }
-"""What lies in memory."""
+"""The fields in memory."""
 
 
 _PLACE = ("x", "y", "map_group", "map_number")
-_DEEDS = ("money", "badges", "badge_count", "champion", "events", "trainers", "happened")
+_EVENT_FLAGS = ("money", "badges", "badge_count", "champion", "events", "trainers", "happened")
 
 PARTS = {
-    "save_good": (*_PLACE, *_DEEDS),
+    "save_good": (*_PLACE, *_EVENT_FLAGS),
     "party_good": (*(f"party_{field.name}" for field in dataclasses.fields(Party)), "level_sum"),
     "map_good": ("map_width", "map_height", "walls"),
 }
-"""For each part that may be in transition, what it tells."""
+"""For each part that may be in transition, the variables read from it."""
 
 
 def save_is_good(ram: Ram) -> bool:
-    """Whether the save blocks are where they may be, and not on their way."""
+    """Whether the save blocks are at a valid place and not being moved."""
     moved = ram["save_block1"] - SYMBOLS["gSaveblock1"]
     if moved != ram["save_block2"] - SYMBOLS["gSaveblock2"] or moved not in range(0, MOVE_RANGE, 4):
         return False
     if not ram["vblank_callback"]:
-        return False  # MoveSaveBlocks_ResetHeap takes the callback away while it copies the blocks
+        return False  # MoveSaveBlocks_ResetHeap clears the callback while it copies the blocks
     if ram["hidden_money"] ^ ram["encryption_key"] > MOST_MONEY:
-        return False  # the key is new and the money not yet
+        return False  # the key has changed and the money has not yet
     return bool((ram["position"] >= 0).all())
 
 
@@ -102,8 +102,8 @@ def _saved(value: Callable[[Ram], int]) -> Callable[[Ram], int]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Deeds:
-    """What the event flags tell; ``happened`` are those that do not pass by themselves."""
+class EventFlags:
+    """The contents of the event flags; ``happened`` are the permanent ones."""
 
     happened: npt.NDArray[np.uint8]
     badges: int
@@ -114,15 +114,15 @@ class Deeds:
 
 
 @lru_cache(maxsize=64)
-def read_deeds(flags: bytes) -> Deeds:
-    """What happened so far. Most steps leave it as it is: the same bytes give the same array, which none may write."""
+def read_event_flags(flags: bytes) -> EventFlags:
+    """Decode the event flags. Cached because most steps do not change them; the array is read-only."""
     bits = np.unpackbits(np.frombuffer(flags, np.uint8), bitorder="little")
     for span in (TEMPORARY_FLAGS, DAILY_FLAGS):
         bits[span.start : span.stop] = 0
     badges, trainers = bits[BADGES.start : BADGES.stop], int(bits[TRAINER_FLAGS.start : TRAINER_FLAGS.stop].sum())
     happened = np.packbits(bits, bitorder="little")
     happened.flags.writeable = False
-    return Deeds(
+    return EventFlags(
         happened=happened,
         badges=int(np.packbits(badges, bitorder="little")[0]),
         badge_count=int(badges.sum()),
@@ -132,8 +132,8 @@ def read_deeds(flags: bytes) -> Deeds:
     )
 
 
-def _of_deeds(name: str) -> Callable[[Ram], Any]:
-    return lambda ram: getattr(ram["deeds"], name)
+def _of_event_flags(name: str) -> Callable[[Ram], Any]:
+    return lambda ram: getattr(ram["event_flags"], name)
 
 
 def _of_party(name: str) -> Callable[[Ram], Any]:
@@ -145,7 +145,7 @@ def _of_map(value: Callable[[Any], Any], otherwise: Any) -> Callable[[Ram], Any]
 
 
 _NO_PARTY = read_party(0, bytes(MEMBERS * MEMBER_BYTES))
-_NO_DEEDS = read_deeds(bytes(FLAG_BYTES))
+_NO_EVENT_FLAGS = read_event_flags(bytes(FLAG_BYTES))
 _NO_WALLS = np.zeros(VIEW, np.uint8)
 
 DERIVED: Mapping[str, Callable[[Ram], Any]] = {
@@ -155,8 +155,8 @@ DERIVED: Mapping[str, Callable[[Ram], Any]] = {
     "map_group": _saved(lambda ram: ram["location"][0]),
     "map_number": _saved(lambda ram: ram["location"][1]),
     "money": _saved(lambda ram: ram["hidden_money"] ^ ram["encryption_key"]),
-    "deeds": lambda ram: read_deeds(ram["flags"].tobytes()) if ram["save_good"] else _NO_DEEDS,
-    **{field.name: _of_deeds(field.name) for field in dataclasses.fields(Deeds)},
+    "event_flags": lambda ram: read_event_flags(ram["flags"].tobytes()) if ram["save_good"] else _NO_EVENT_FLAGS,
+    **{field.name: _of_event_flags(field.name) for field in dataclasses.fields(EventFlags)},
     "party": lambda ram: read_party(ram["party_size"], ram["party_bytes"].tobytes()),
     "party_good": lambda ram: int(ram["party"] is not None),
     **{f"party_{field.name}": _of_party(field.name) for field in dataclasses.fields(Party)},
@@ -173,13 +173,13 @@ DERIVED: Mapping[str, Callable[[Ram], Any]] = {
     "settled": lambda ram: int(all(ram[part] for part in PARTS)),
     "known": lambda ram: ram["settled"],
 }
-"""What it means."""
+"""Variables computed from the fields."""
 
 MEMORY = MemoryMap(FIELDS, DERIVED)
 
 
 class LastGood(Term):
-    """Worth nothing; lends a part in transition the values it last had. It must be the first of the terms.
+    """Replaces a part in transition by its last good values; its own value is zero. It must be the first term.
 
     ``known`` becomes 1 once every part has been good in this episode.
     """
@@ -189,7 +189,7 @@ class LastGood(Term):
         self._good: dict[str, dict[str, Any]] = {}
 
     def __call__(self, before: Ram, after: Ram) -> float:
-        """Nothing; fills in what is missing."""
+        """Zero; fills in missing values."""
         for moment in (before, after):
             self._complete(moment)
         return 0.0
@@ -203,13 +203,13 @@ class LastGood(Term):
         moment["known"] = int(len(self._good) == len(PARTS))
 
     def reset(self) -> None:
-        """Nothing is known."""
+        """Forget the last good values."""
         self._good = {}
 
     def save(self) -> dict[str, dict[str, Any]]:
-        """What was last good."""
+        """The last good values."""
         return {part: dict(values) for part, values in self._good.items()}
 
     def load(self, saved: dict[str, dict[str, Any]]) -> None:
-        """This was last good."""
+        """Restore the last good values."""
         self._good = {part: dict(saved[part]) for part in PARTS if part in saved}

@@ -1,8 +1,8 @@
-"""Pokemon Emerald's party as numbers: unscrambles what the game keeps scrambled. Pure: bytes in, arrays out.
+"""Pokemon Emerald's party as numbers: decrypts what the game keeps encrypted. Pure: bytes in, arrays out.
 
-The game XORs the secret part of every member with two of its public numbers and shuffles its four blocks by the first
-(``DecryptBoxMon`` and ``GetSubstruct`` of the public decompilation). A checksum tells whether what was read is whole:
-the game unscrambles in place for a moment, and a frame may end in that moment.
+The game XORs the encrypted part of every member with two of its public numbers and orders its four blocks by the first
+(``DecryptBoxMon`` and ``GetSubstruct`` of the public decompilation). A checksum shows whether the data is valid: the
+game decrypts in place for a short time, and a frame may end in between.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _MAX_HP = 44
 """Indices among a member's half words."""
 
 _GROWTH_BLOCK = np.array([0] * 6 + [1, 1, 2, 3, 2, 3, 1, 1, 2, 3, 2, 3, 1, 1, 2, 3, 2, 3])
-"""Where the block with species and experience lies, by ``personality % 24``."""
+"""Index of the block with species and experience, by ``personality % 24``."""
 
 _EGG_BLOCK = np.array([3, 2, 3, 2, 1, 1, 3, 2, 3, 2, 1, 1, 3, 2, 3, 2, 1, 1, 0, 0, 0, 0, 0, 0])
-"""Where the block with the egg's bit lies."""
+"""Index of the block with the egg's bit."""
 _EGG_BIT = np.uint32(1 << 30)
 
 
 @dataclass(frozen=True)
 class Party:
-    """Six members, zeros where there is none.
+    """Six members; zeros for empty places.
 
     Attributes:
-        count: how many there are.
-        species: the game's internal numbers.
+        count: number of members.
+        species: the game's internal species numbers.
         level: 1 to 100.
-        hp: left.
-        max_hp: when healthy.
-        experience: points.
+        hp: current hit points.
+        max_hp: maximum hit points.
+        experience: experience points.
         egg: 1 for an egg.
     """
 
@@ -60,9 +60,9 @@ class Party:
 
 @lru_cache(maxsize=64)
 def read_party(count: int, data: bytes) -> Party | None:
-    """The party from ``gPlayerPartyCount`` and the bytes of ``gPlayerParty``; None if they make no sense just now.
+    """The party from ``gPlayerPartyCount`` and the bytes of ``gPlayerParty``; None if they are not valid now.
 
-    Most steps leave the party as it is: the same bytes give the same arrays, which nobody may write.
+    Cached because most steps do not change the party; the arrays are read-only.
     """
     if count > MEMBERS:
         return None
@@ -92,7 +92,7 @@ def _unscrambled(
 
 
 def _fixed(numbers: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """A copy that cannot be written."""
+    """A read-only copy."""
     copy = numbers.astype(dtype)
     copy.flags.writeable = False
     return copy

@@ -1,7 +1,7 @@
-"""Rook's Errand as an environment: its memory by name, what is rewarded, and how much of it an episode asks for.
+"""Rook's Errand as an environment: memory map, rewards, and the goals of an episode.
 
-The game is ours (``roms/errand``). Like big games of its console it keeps its state in blocks that move at every change
-of map, so everything here is read through two pointers. ``roms/errand/MEMORY.md`` tells the whole layout.
+The game comes with the package (``roms/errand``). Like large games of its console it keeps its state in blocks that
+move at every change of map, so everything is read through two pointers. ``roms/errand/MEMORY.md`` has the whole layout.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ninelives.sims.games.embedded import check_choices, embedded
 Goal = Literal["meadow", "key", "ring", "spoon", "crown", "errand"]
 
 SAVE_BLOCK_1, SAVE_BLOCK_2 = 0x03005000, 0x03005004
-"""Where the pointers to the two save blocks are: ``gSaveBlock1Ptr`` and ``gSaveBlock2Ptr``."""
+"""Addresses of the pointers to the two save blocks: ``gSaveBlock1Ptr`` and ``gSaveBlock2Ptr``."""
 
 MAIN, MAP, TRAIL, MOVERS = 0x0300500C, 0x02010000, 0x02011000, 0x02012000
 """``gMain``, ``gMap`` (width, height, cells), ``gTrail`` (hops to the next thing, by cell) and ``gMovers``."""
@@ -29,13 +29,13 @@ MODES = ("title", "play", "leave", "arrive", "caught", "splash", "won", "night",
 ITEMS = ("key", "ring", "spoon", "crown")
 ACTIONS = ("noop", "up", "down", "left", "right", "a")
 BOOT = (("noop", 30), ("start", 4), ("noop", 30))
-"""From power-on past the title to a rook that can move."""
+"""From power-on past the title to the start of the game."""
 
 HOP = 12
-"""Frames of one hop: with this frame skip a step is a hop, and a fade is two."""
+"""Frames per hop: with this frame skip a step is one hop, and a fade takes two."""
 
 MOST_STEPS: Mapping[Goal, int] = {"meadow": 128, "key": 384, "ring": 512, "spoon": 768, "crown": 1024, "errand": 1500}
-"""How long an episode may take, by its goal. The day of the game itself has 1,500 hops."""
+"""Length limit of an episode by goal. The day in the game lasts 1,500 hops."""
 
 OBSERVED = ("mode", "map", "x", "y", "facing", "hop", "items", "home", "daylight", "freeze", "tide", "movers")
 """What is observed instead of the picture with ``observe="ram"``."""
@@ -77,7 +77,7 @@ MEMORY = MemoryMap(
         "movers": Field(MOVERS, "i16", shape=(8, 4)),
     }
 )
-"""Of a mover the four numbers are column, row, direction (two bytes), kind and ticks left of its step (two bytes)."""
+"""The four numbers of a mover: column, row, direction (two bytes), kind and remaining ticks of its step (two bytes)."""
 
 
 def _has(bit: int) -> Any:
@@ -92,7 +92,7 @@ SUCCESS: Mapping[Goal, Any] = {
     "crown": _has(3),
     "errand": lambda ram: int(ram["mode"] == MODES.index("won")),
 }
-"""What it means to have done it, by goal. Everything before it on the errand is also rewarded."""
+"""Whether a goal is reached, by goal. Everything before it on the errand is rewarded too."""
 
 
 def memory_of(goal: Goal) -> MemoryMap:
@@ -117,21 +117,21 @@ def make(
     max_steps: int | None = None,
     render_mode: str | None = "rgb_array",
 ) -> EmulatorEnv:
-    """A rook with an errand.
+    """The game as an environment.
 
     Args:
-        goal: what an episode asks for. ``"key"``, the default, is learned in minutes; ``"errand"`` is the whole game.
+        goal: the goal of an episode. ``"key"``, the default, is learned in minutes; ``"errand"`` is the whole game.
         observe: the picture, the game's memory, or both.
-        core: an emulator's name or file; by default the best that is found.
-        state: where episodes begin; by default in the nest, on a new day.
-        frame_skip: frames of a step.
+        core: an emulator's name or file; by default the best one installed.
+        state: a state file that episodes start from; by default they start in the nest, on a new day.
+        frame_skip: frames per step.
         screen: how the picture is observed: a ``Screen``, or its fields by name; by default gray, 84 x 84.
-        sticky: probability that a step holds the buttons of the step before instead.
-        max_steps: length of an episode; by default one that fits the goal.
+        sticky: probability that a step repeats the buttons of the previous step.
+        max_steps: length limit of an episode; by default one that fits the goal.
         render_mode: ``"rgb_array"`` or None.
 
     Raises:
-        ConfigError: there is no such goal or way to observe.
+        ConfigError: an unknown goal or kind of observation.
     """
     check_choices(goal, SUCCESS, observe)
     return embedded(

@@ -1,7 +1,7 @@
-"""A guide that plays Rook's Errand from its memory, to show that it can be won and to have something to watch.
+"""A scripted player for Rook's Errand that reads the game's memory. Shows that the game can be won.
 
-Goes where the game's own trail of hops leads, crosses stones only when all of them hold, keeps out of the way of
-whatever catches, and caws when it cannot. It is no perfect player.
+It follows the game's own trail of hops, crosses stones only while all of them are dry, avoids enemies, and caws when it
+cannot. It does not play perfectly.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STEPS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 FREE, STONE = (0, 5, 6, 7), 3
 FOX = 0
 TIDE, GONE_AT, TIDE_OF_CELL = 288, 228, 24
-"""Ticks of a sinking stone's life, of its dry part, and between neighbours."""
+"""Ticks of a sinking stone's cycle, of its dry part, and between neighbours."""
 
 Place = tuple[int, int]
 
@@ -36,14 +36,14 @@ class Mover:
     kind: int
 
     def threatens(self, place: Place) -> bool:
-        """Whether it can be there within two hops."""
+        """Whether it can reach this place within two hops."""
         x, y = place[0] - self.x, place[1] - self.y
         if self.kind == FOX:
             return y == 0 and -1 <= x * self.dx <= 3
         return abs(x) + abs(y) <= 2
 
     def distance(self, place: Place) -> int:
-        """Hops between."""
+        """Distance to a place in hops."""
         return abs(place[0] - self.x) + abs(place[1] - self.y)
 
 
@@ -55,7 +55,7 @@ class Guide:
         self._memory = self._env.machine.memory
 
     def action(self) -> int:
-        """Which action to take now."""
+        """The next action."""
         return ACTIONS.index(self._choose(self._env.ram))
 
     def _choose(self, ram: Ram) -> str:
@@ -90,7 +90,7 @@ class Guide:
         return any(mover.threatens(place) for mover in self._movers)
 
     def _holds(self, here: Place, name: str, tide: int) -> bool:
-        """Whether every stone up to the next firm ground is dry from when the rook lands until it has left."""
+        """Whether every stone up to the next solid ground is dry from when the rook lands until it leaves."""
         place, landing = _to(here, name), tide + HOP
         while self._cells[place[::-1]] == STONE:
             age = (landing + sum(place) * TIDE_OF_CELL) % TIDE
@@ -103,7 +103,7 @@ class Guide:
         return min((_to(place, name) for name in STEPS), key=lambda one: self._trail[one[::-1]])
 
     def _avoid(self, here: Place, ram: Ram) -> str:
-        """To a free neighbour that nothing threatens, else caw, else to the one that is farthest from them."""
+        """Go to a free neighbour that is not threatened, else caw, else go to the one farthest from the enemies."""
         free = [name for name in STEPS if self._cells[_to(here, name)[::-1]] in FREE]
         safe = [name for name in free if not self._is_threatened(_to(here, name))]
         if safe:

@@ -1,8 +1,8 @@
-"""Lantern as an environment: its memory by name, what is rewarded, and how much of it an episode asks for.
+"""Lantern as an environment: memory map, rewards, and the goals of an episode.
 
-The game is ours (``roms/lantern``): a platformer of three nights whose memory is shaped like that of the famous ones,
-with a page and a byte of x, decimal digits of time, and no time at all on the title. ``roms/lantern/MEMORY.md`` tells
-the whole layout.
+The game comes with the package (``roms/lantern``): a platformer of three nights with a memory layout like that of
+famous ones: page and low byte of x, decimal digits of the time, and no time on the title screen.
+``roms/lantern/MEMORY.md`` has the whole layout.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ BOOT = (("noop", 40), ("start", 4), ("noop", 8))
 """From power-on past the title to the first night."""
 
 NIGHT = 512
-"""Pixels of one night's coast."""
+"""Width of one night's level in pixels."""
 
 MOST_STEPS: Mapping[Goal, int] = {"lighthouse": 400, "coast": 2400}
-"""How long an episode may take, by its goal: a little more than all the time the game gives."""
+"""Length limit of an episode by goal: slightly more than the time limit of the game."""
 
 OBSERVED = ("mode", "night", "x", "y", "x_speed", "y_speed", "grounded", "time", "moth_x", "moth_y")
 """What is observed instead of the picture with ``observe="ram"``."""
@@ -64,7 +64,7 @@ SUCCESS: Mapping[Goal, Any] = {
     "lighthouse": lambda ram: int(ram["flag"] or ram["night"] > 0),
     "coast": lambda ram: int(ram["mode"] == MODES.index("won")),
 }
-"""What it means to have done it, by goal."""
+"""Whether a goal is reached, by goal."""
 
 
 def memory_of(goal: Goal) -> MemoryMap:
@@ -86,21 +86,21 @@ def make(
     max_steps: int | None = None,
     render_mode: str | None = "rgb_array",
 ) -> EmulatorEnv:
-    """Somebody with a lantern.
+    """The game as an environment.
 
     Args:
         goal: ``"lighthouse"``: the first night with one life; ``"coast"``: three nights with three lives.
         observe: the picture, the game's memory, or both.
-        core: an emulator's name or file; by default the best that is found.
-        state: where episodes begin; by default at the beginning of the first night.
-        frame_skip: frames of a step.
+        core: an emulator's name or file; by default the best one installed.
+        state: a state file that episodes start from; by default they start at the beginning of the first night.
+        frame_skip: frames per step.
         screen: how the picture is observed: a ``Screen``, or its fields by name; by default gray, 84 x 84.
-        sticky: probability that a step holds the buttons of the step before instead.
-        max_steps: length of an episode; by default one that fits the goal.
+        sticky: probability that a step repeats the buttons of the previous step.
+        max_steps: length limit of an episode; by default one that fits the goal.
         render_mode: ``"rgb_array"`` or None.
 
     Raises:
-        ConfigError: there is no such goal or way to observe.
+        ConfigError: an unknown goal or kind of observation.
     """
     check_choices(goal, SUCCESS, observe)
     ends = [equals("success", 1).named(goal), equals("mode", MODES.index("over")).named("over")]

@@ -1,6 +1,6 @@
-"""Super Mario Bros. for the NES, with the user's own ROM: memory by name, shaping, and a start screen that must end.
+"""Super Mario Bros. for the NES, with the user's own ROM: memory map, reward shaping, and skipping the start screen.
 
-``ninelives/Mario-v0``. Nothing of the game is shipped: the ROM is given by ``rom=``. Addresses carry the names of the
+``ninelives/Mario-v0``. Nothing of the game is included: the ROM is given by ``rom=``. Addresses have the names of the
 public disassembly (``SMBDIS.ASM`` by doppelganger).
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 from ninelives.errors import ConfigError, EmulatorError
 from ninelives.sims.emulators.actions import NOOP, pad_named
 from ninelives.sims.emulators.backends import open_emulator
-from ninelives.sims.emulators.emulator import Emulator
 from ninelives.sims.emulators.env import EmulatorEnv, check_own
+from ninelives.sims.emulators.machine import Machine
 from ninelives.sims.emulators.memory_map import Field, MemoryMap, Ram
 from ninelives.sims.emulators.ram import RamReader
 from ninelives.sims.emulators.rewards import Term, equals, flag, weighted
@@ -29,16 +29,16 @@ EDITION = Edition(
     others={},
     id="ninelives/Mario-v0",
 )
-"""The checksum is of program and character ROM without the header, as stable-retro's public list gives it."""
+"""The checksum is of program and character ROM without the header, as in stable-retro's public list."""
 
 PLAYING, VICTORY = 1, 2
 """``OperMode``: a stage is played; a castle is won."""
 AT_FLAG, AFTER_FLAG, LOSING_LIFE, CONTROLLED, DYING = 0x04, 0x05, 0x06, 0x08, 0x0B
-"""``GameEngineSubroutine``: what is done with the player."""
+"""``GameEngineSubroutine``: the state of the player."""
 BELOW = 2
-"""``Player_Y_HighPos`` of somebody who fell into a hole, or more; in a coin heaven, of somebody who leaves it."""
+"""``Player_Y_HighPos`` from which the player has fallen into a hole, or, in a coin heaven, is leaving it."""
 LAST_WORLD = 7
-"""``WorldNumber`` after whose castle there is no other."""
+"""``WorldNumber`` of the last castle."""
 
 FIELDS = {
     "engine": Field(0x0E),  # GameEngineSubroutine
@@ -77,29 +77,29 @@ DERIVED = {
 }
 
 MEMORY = MemoryMap(FIELDS, DERIVED)
-"""``way`` grows from stage to stage, ``ground`` is another number in every area of every stage, and ``playing`` is 1
+"""``way`` grows from stage to stage, ``ground`` is different in every area of every stage, and ``playing`` is 1
 while the player is in control."""
 
 ACTIONS = (NOOP, "right", "right+a", "right+b", "right+a+b", "a", "left")
 
 WEIGHTS: Mapping[str, float] = {"dx": 0.1, "stagnation": -0.1, "flag": 15.0, "death": -5.0, "time": 0.02}
-"""What one of each is worth: a pixel further to the right than ever on this ground, a step without getting further for
-``PATIENCE`` steps, a flag, a death, a second gained on the clock (it runs down, so this is a cost)."""
+"""Value of each: a pixel to the right beyond the best on this ground, a step after ``PATIENCE`` steps without progress,
+a flag, a death, a second gained on the clock (which runs down, so this is a cost)."""
 
 OWN = ("system", "boot", "memory", "rewards", "ends", "truncates")
-"""Settings of an environment that the game decides."""
+"""Settings of ``EmulatorEnv`` that the game sets itself."""
 
 PATIENCE = 50
-"""Steps without getting further that are free: a wait for a lift, a way around."""
+"""Steps without progress that cost nothing: waiting for a lift, a detour."""
 
 INFO = ("x", "y", "world", "stage", "time", "lives", "score", "coins", "status", "flag")
 
 FASTEST = 4
-"""Pixels a frame that nobody runs; more is another area or stage, and no way."""
+"""Pixels per frame that Mario cannot exceed; more is a change of area or stage."""
 
 TITLE_FRAMES, PRESS_FRAMES, RELEASE_FRAMES = 30, 4, 12
 MOST_START_FRAMES = 1800
-"""Half a minute: the start takes about four seconds."""
+"""Half a minute; a start takes about four seconds."""
 
 
 def make(
@@ -122,23 +122,23 @@ def make(
 
     Args:
         rom: your own ROM.
-        state: where episodes begin: a file, or several, made in other worlds and stages by ``ninelives play``. Default:
-            the first stage, and the start screen is skipped.
-        weights: other weights for some of the terms in ``WEIGHTS``; 0 leaves a term out.
-        one_stage: end at the flag; else the game goes on to the next stage, until the last castle is won.
-        one_life: end at the first death; else when the last life is lost.
-        patience: cut the episode off after so many steps in which Mario could be moved and did not get further.
-        observe: fields to observe beside the screen.
-        max_steps: an episode's length.
-        frame_skip: frames of a step.
-        screen: what of the picture is observed; by default without the line of numbers.
-        any_revision: accept a ROM that is not known, with a warning.
+        state: state files that episodes start from, one or several, made by ``ninelives play``. Default: the first
+            stage, with the start screen skipped.
+        weights: other weights for some of the terms in ``WEIGHTS``; 0 omits a term.
+        one_stage: terminate at the flag; else the game continues with the next stage, until the last castle is won.
+        one_life: terminate at the first death; else when the last life is lost.
+        patience: truncate the episode after this many steps in which Mario could move but made no progress.
+        observe: fields to observe in addition to the screen.
+        max_steps: length limit of an episode.
+        frame_skip: frames per step.
+        screen: how the picture is observed; by default without the status line.
+        any_revision: accept an unknown ROM, with a warning.
         core: the emulator.
-        settings: anything else that ``EmulatorEnv`` takes, but not what is in ``OWN``.
+        settings: other settings of ``EmulatorEnv``, except those in ``OWN``.
 
     Raises:
-        ConfigError: no ROM, a state in which nobody plays, or a setting that makes no sense.
-        EmulatorError: the start screen never ends.
+        ConfigError: no ROM, a state in which Mario cannot be moved, or an invalid setting.
+        EmulatorError: the start screen does not end.
     """
     check_own(EDITION.id, settings, OWN)
     if type(patience) is not int or patience < 1:
@@ -169,35 +169,35 @@ def make(
 
 
 def _check_moments(env: EmulatorEnv) -> None:
-    """Refuse where nobody plays; leaves the machine at the first of the moments, as it was."""
+    """Reject states in which Mario cannot be moved; leaves the machine at the first state, as before."""
     reader = RamReader(MEMORY, env.machine.memory)
     for name, moment in reversed(env.starts.moments()):
         env.machine.load(moment)
         if not reader.read()["playing"]:
-            raise ConfigError(f"state: {name} is no moment in which Mario can be moved; save another: ninelives play")
+            raise ConfigError(f"state: in {name} Mario cannot be moved; save another state with `ninelives play`")
 
 
 def rewards(weights: Mapping[str, float] | None, frame_skip: int) -> list[Term]:
-    """The shaping terms with their weights; those of weight 0 are left out.
+    """The shaping terms with their weights; terms of weight 0 are omitted.
 
     Raises:
-        ConfigError: a weight for something that is no term.
+        ConfigError: a weight for an unknown term.
     """
     terms: Mapping[str, Term] = {
-        "dx": Way(FASTEST * frame_skip),
+        "dx": NewDistance(FASTEST * frame_skip),
         "stagnation": Standstill(PATIENCE),
         "flag": flag("flag"),
         "death": flag("dying"),
-        "time": Clock(),
+        "time": TimeLost(),
     }
     return weighted(terms, WEIGHTS, weights)
 
 
-class Way(Term):
-    """Pixels to the right, each once: only what is beyond the best on this ground so far, whatever life it was in.
+class NewDistance(Term):
+    """Pixels to the right, each counted once: only beyond the best on this ground so far, in any life.
 
-    So neither a death nor a castle that leads back to where one was pays for the same way again. A jump further than
-    anybody runs is another way in, and no way.
+    So neither a death nor a castle that leads back pays for the same distance again. A jump longer than Mario can run
+    is a change of area and does not count.
     """
 
     def __init__(self, furthest: int) -> None:
@@ -206,7 +206,7 @@ class Way(Term):
         self._best: dict[int, int] = {}
 
     def __call__(self, before: Ram, after: Ram) -> float:
-        """The new part of the way; nothing while Mario cannot be moved, for x may be another area's then."""
+        """The new distance; zero while Mario cannot be moved, because x may belong to another area then."""
         if not after["playing"]:
             return 0
         ground, x = after["ground"], after["x"]
@@ -217,22 +217,22 @@ class Way(Term):
         return x - best if best < x <= best + self._furthest else 0
 
     def reset(self) -> None:
-        """There is no best anywhere."""
+        """Forget the best positions."""
         self._best = {}
 
     def save(self) -> list[list[int]]:
-        """The best on every ground."""
+        """The best position on every ground."""
         return [[ground, best] for ground, best in self._best.items()]
 
     def load(self, saved: list[Any]) -> None:
-        """These were the best."""
+        """Restore the best positions."""
         self._best = dict(saved)
 
 
 class Standstill(Term):
-    """One from the step on at which Mario has not got further for ``steps`` steps in which he could be moved.
+    """One once Mario has made no progress for ``steps`` steps in which he could be moved.
 
-    It begins anew with another life and on another ground: nobody can be further there than where he was lost.
+    It restarts with another life and on another ground, where the best position is a different one.
     """
 
     def __init__(self, steps: int) -> None:
@@ -242,7 +242,7 @@ class Standstill(Term):
         self._waited = 0
 
     def __call__(self, before: Ram, after: Ram) -> bool:
-        """Whether he has stood long enough."""
+        """Whether he has made no progress for long enough."""
         if after["lives"] < before["lives"] or after["ground"] != before["ground"]:
             self.reset()
         if not after["playing"]:
@@ -254,22 +254,22 @@ class Standstill(Term):
         return self._waited >= self._steps
 
     def reset(self) -> None:
-        """There is no best, and no time has passed."""
+        """Forget the best position and the steps since."""
         self._best, self._waited = None, 0
 
     def save(self) -> list[int | None]:
-        """The best so far and the steps since."""
+        """The best position and the steps since."""
         return [self._best, self._waited]
 
     def load(self, saved: list[Any]) -> None:
-        """These were the best and the steps since."""
+        """Restore the best position and the steps since."""
         self._best, self._waited = saved
 
 
-class Clock(Term):
-    """Seconds that were lost while Mario could be moved, as a negative number.
+class TimeLost(Term):
+    """Seconds lost while Mario could be moved, as a negative number.
 
-    A clock that is set again is worth nothing, and so is what the game counts down behind the flag, as a bonus.
+    Resetting the clock counts nothing, and neither does the countdown after the flag.
     """
 
     def __init__(self) -> None:
@@ -281,7 +281,7 @@ class Clock(Term):
 
 
 def start_script(rom: Path, core: str | None) -> list[tuple[str, int]]:
-    """The buttons that lead from power-on to the first moment in which Mario can be moved, tried out on a machine.
+    """The boot script from power-on to the first moment in which Mario can be moved, found by running a machine.
 
     Raises:
         EmulatorError: the start screen does not end.
@@ -293,7 +293,7 @@ def start_script(rom: Path, core: str | None) -> list[tuple[str, int]]:
         machine.close()
 
 
-def _past_start(machine: Emulator) -> Iterator[tuple[str, int]]:
+def _past_start(machine: Machine) -> Iterator[tuple[str, int]]:
     reader = RamReader(MEMORY, machine.memory)
     frames = 0
     for name, count in _presses(reader):
@@ -306,12 +306,12 @@ def _past_start(machine: Emulator) -> Iterator[tuple[str, int]]:
             now = reader.read()
             raise EmulatorError(
                 f"the start screen has not ended after {frames} frames of pressing START (mode {now['mode']}, engine "
-                f"{now['engine']}, time {now['time']}): is this {EDITION.title}? Give a state to begin with: state=FILE"
+                f"{now['engine']}, time {now['time']}): is this {EDITION.title}? Give a state to start from: state=FILE"
             )
 
 
 def _presses(reader: RamReader) -> Iterator[tuple[str, int]]:
-    """START again and again while the title is shown, then patience."""
+    """Press START repeatedly while the title is shown, then wait."""
     yield NOOP, TITLE_FRAMES
     while True:
         if reader.read()["mode"] != PLAYING:

@@ -1,6 +1,6 @@
-"""Which games there are, what each needs, and how Gymnasium makes it. Loads no emulator and no game.
+"""The registered games, what each needs, and their Gymnasium ids. Loads no emulator and no game.
 
-A game is registered by the name of its factory, which is imported only where an environment is made.
+A game is registered by the name of its factory, which is imported only when an environment is created.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from ninelives.errors import ConfigError
 
 DATA = Path(__file__).parent / "data"
-"""The folder of the ROMs that come with the package."""
+"""The directory of the ROMs that come with the package."""
 
 
 @dataclass(frozen=True)
@@ -21,14 +21,14 @@ class Game:
     """One registered game.
 
     Attributes:
-        id: what ``gymnasium.make`` and ``ninelives`` call it.
-        title: what people call it.
+        id: its Gymnasium id.
+        title: its title.
         system: ``gba`` or ``nes``.
         factory: ``module:function`` that returns the environment.
-        about: what one does in it, in one line.
+        about: a description in one line.
         rom: file name of the ROM in the package; None: the user gives one with ``rom=``.
-        kwargs: keyword arguments of the factory in this variant.
-        wants: what else the user must have, in words.
+        kwargs: keyword arguments of the factory for this id.
+        wants: a description of what else the user must have.
     """
 
     id: str
@@ -93,7 +93,7 @@ def game(name: str) -> Game:
     """The game with this id.
 
     Raises:
-        ConfigError: there is none; the message names them all.
+        ConfigError: there is no such game; the message lists all of them.
     """
     for one in GAMES:
         if one.id == name:
@@ -105,7 +105,7 @@ def rom_of(name: str) -> Path:
     """The file of a ROM that comes with the package.
 
     Raises:
-        ConfigError: it does not come with the package.
+        ConfigError: the game needs the user's own ROM.
     """
     one = game(name)
     if one.rom is None:
@@ -114,7 +114,7 @@ def rom_of(name: str) -> Path:
 
 
 def register() -> None:
-    """Make every game known to Gymnasium; once is enough, and more does no harm."""
+    """Register every game with Gymnasium. Idempotent."""
     import gymnasium
 
     for one in GAMES:

@@ -1,6 +1,6 @@
-"""Libretro's C interface as ctypes: numbers, structures, callbacks and functions. No behaviour.
+"""Libretro's C interface as ctypes: constants, structures, callbacks and functions. No behaviour.
 
-Names follow ``libretro.h`` so that its documentation applies; only what the host uses is here.
+Names follow ``libretro.h`` so that its documentation applies; only what the frontend uses is declared.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ MEMDESC_CONST = 1
 MAX_OPTION_VALUES = 128
 
 
-class Ask(IntEnum):
-    """What a core may ask of its environment callback, without the bits that mark a request as experimental."""
+class Command(IntEnum):
+    """Commands of the environment callback, without the bit that marks a command as experimental."""
 
     GET_CAN_DUPE = 3
     GET_SYSTEM_DIRECTORY = 9
@@ -55,8 +55,8 @@ class Ask(IntEnum):
     SET_CORE_OPTIONS_V2_INTL = 68
 
 
-ASK_BITS = 0xFFFF
-"""The bits of a request's number that say what is asked; those above mark experimental and private ones."""
+COMMAND_BITS = 0xFFFF
+"""The bits of a command that identify it; the bits above mark experimental and private ones."""
 
 
 class Variable(Structure):
@@ -167,7 +167,7 @@ class MemoryDescriptor(Structure):
     )
 
 
-class MemoryMap(Structure):
+class RetroMemoryMap(Structure):
     """``retro_memory_map``."""
 
     _fields_ = (("descriptors", POINTER(MemoryDescriptor)), ("num_descriptors", c_uint))
@@ -180,7 +180,7 @@ AudioSampleBatch = CFUNCTYPE(c_size_t, c_void_p, c_size_t)
 InputPoll = CFUNCTYPE(None)
 InputState = CFUNCTYPE(c_int16, c_uint, c_uint, c_uint, c_uint)
 Log = CFUNCTYPE(None, c_int, c_char_p)
-"""Really ``printf``-like: what follows the format is not read."""
+"""In C a ``printf``-like function; the arguments after the format are not read."""
 
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "retro_api_version": (c_uint, ()),
@@ -204,11 +204,11 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "retro_get_memory_data": (c_void_p, (c_uint,)),
     "retro_get_memory_size": (c_size_t, (c_uint,)),
 }
-"""Result and arguments of every function that the host calls."""
+"""Result and argument types of every function that the frontend calls."""
 
 
 def declare(library: ctypes.CDLL) -> None:
-    """Give the core's functions their types; AttributeError names the first one that is missing."""
+    """Declare the types of the core's functions; AttributeError names the first missing one."""
     for name, (result, arguments) in FUNCTIONS.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments

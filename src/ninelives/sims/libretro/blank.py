@@ -1,4 +1,4 @@
-"""The smallest ROMs that run: each loops for ever and has memory for a save. For asking a core what it can do. Pure."""
+"""Minimal ROMs to find out what a core can do: each is an endless loop with save memory. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ GBA_LOOP = 0xEAFFFFFE
 
 
 def blank_rom(system: str) -> bytes | None:
-    """A ROM of our own for this machine; None where we have none."""
+    """A minimal ROM for this system; None if there is none."""
     make = {"gba": _gba, "nes": _nes, "gb": _gb, "gbc": _gb}.get(system)
     return make() if make else None
 

@@ -1,7 +1,7 @@
-"""Finds libretro cores: where they may be, in which order, and what to do if there is none. Loads nothing.
+"""Finds libretro cores, and explains how to install one if there is none. Loads nothing.
 
-Order: the directories and files in ``NINELIVES_CORES``, the distribution's folder for cores, the cores that come with
-``stable-retro``. The first core of a name wins.
+Search order: the directories and files in ``NINELIVES_CORES``, the distribution's directory for cores, the cores that
+come with ``stable-retro``. The first core of a name wins.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from ninelives.errors import EmulatorError, NinelivesWarning
-from ninelives.sims.emulators.places import here
+from ninelives.sims.emulators.user_paths import user_path
 
 VARIABLE = "NINELIVES_CORES"
 SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
@@ -28,7 +28,7 @@ PREFIXES = (Path("/usr/local/lib"), Path("/usr/lib"), Path("/usr/lib64"), Path("
 Source = Literal["argument", "environment", "distribution", "stable-retro"]
 
 DEBIAN = {"mgba", "nestopia", "gambatte"}
-"""Cores that Debian and its descendants package as ``libretro-NAME``."""
+"""Cores that Debian and its derivatives package as ``libretro-NAME``."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class FoundCore:
 
 
 def found_cores(environ: Mapping[str, str] = os.environ) -> list[FoundCore]:
-    """Every core on this machine, in the order of the search; several may have one name."""
+    """Every core on this machine, in search order; several may have the same name."""
     found: dict[tuple[str, Path], FoundCore] = {}
     for core in _search(environ):
-        found.setdefault((core.name, core.path.resolve()), core)  # a link may be there for its name alone
+        found.setdefault((core.name, core.path.resolve()), core)  # a link may give a core a second name
     return list(found.values())
 
 
@@ -52,14 +52,14 @@ def find_core(wanted: str | Path, environ: Mapping[str, str] = os.environ) -> Fo
     """The core of a name like ``mgba``, or the file at a path.
 
     Raises:
-        EmulatorError: there is none; the message says how to install one.
+        EmulatorError: it was not found; the message says how to install it.
     """
     name = os.fspath(wanted)
     if name.endswith(SUFFIX) or os.sep in name:
-        path = here(name)
+        path = user_path(name)
         if not os.path.isfile(path):
             raise EmulatorError(
-                f"core={name!r}: there is no such readable file. `ninelives cores` lists what is installed"
+                f"core={name!r}: there is no such file, or it cannot be read. `ninelives cores` lists those installed"
             )
         return FoundCore(name_of(path), path, "argument")
     found = found_cores(environ)
@@ -70,7 +70,7 @@ def find_core(wanted: str | Path, environ: Mapping[str, str] = os.environ) -> Fo
 
 
 def missing_core(wanted: tuple[str, ...], found: list[str]) -> str:
-    """What is missing, what was found instead, and the commands that install it."""
+    """The message for a missing core: what was found instead, and the commands that install it."""
     ways = ["pip install 'ninelives[cores]'"]
     ways += [f"apt-get install libretro-{name}" for name in wanted if name in DEBIAN]
     ways += ["pip install 'ninelives[nes]'"] * ("cynes" in wanted)
@@ -85,10 +85,10 @@ def missing_core(wanted: tuple[str, ...], found: list[str]) -> str:
 
 def _search(environ: Mapping[str, str]) -> Iterator[FoundCore]:
     for place in filter(None, environ.get(VARIABLE, "").split(os.pathsep)):
-        path = here(place)
+        path = user_path(place)
         if not os.path.exists(path):
-            words = f"{VARIABLE} names {path}: nothing is there, or it is out of reach; other cores may be used instead"
-            warnings.warn(words, NinelivesWarning, stacklevel=4)
+            message = f"{VARIABLE} names {path}, which does not exist or cannot be read; other cores may be used"
+            warnings.warn(message, NinelivesWarning, stacklevel=4)
         yield from [FoundCore(name_of(path), path, "environment")] if path.is_file() else _in(path, "environment")
     for directory in _distribution():
         yield from _in(directory, "distribution")
@@ -110,5 +110,5 @@ def _in(directory: Path, source: Source) -> list[FoundCore]:
 
 
 def name_of(path: Path) -> str:
-    """What the core in a file is called: ``mgba`` for ``mgba_libretro.so``."""
+    """The name of the core in a file: ``mgba`` for ``mgba_libretro.so``."""
     return path.name.removesuffix(SUFFIX).removesuffix("_libretro")

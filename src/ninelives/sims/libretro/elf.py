@@ -1,7 +1,7 @@
-"""Looks at a shared library's file before the system's loader does: that one ends the process on a cut file.
+"""Checks a shared library's file before the system's loader does, which ends the process on a truncated file.
 
-Pure: bytes in, a complaint or nothing out. A file that passes may still be broken inside; only a process of its own
-protects from that.
+Pure: bytes in, a complaint or None out. A file that passes may still be damaged inside; only loading it in a separate
+process protects from that.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ CLASS_64, LITTLE_ENDIAN = 2, 1
 SHARED_OBJECT = 3
 LOADED = 1
 MACHINES = {"x86_64": 62, "aarch64": 183}
-"""ELF's number of a machine, by the name that the system gives it. Files for others are only looked at in part."""
+"""ELF's machine number by ``platform.machine()``. On other machines only the ELF header's magic is checked."""
 
 HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 PROGRAM = struct.Struct("<IIQQQQQQ")
 
 
 def complaint_about(data: bytes | bytearray) -> str | None:
-    """Why these bytes cannot be a whole shared library of this machine; None if they may be one."""
+    """Why these bytes cannot be a complete shared library for this machine; None if they can."""
     if len(data) < HEADER.size:
         return f"it has only {len(data)} bytes"
     ident, kind, machine, *_ = HEADER.unpack_from(data)
@@ -30,7 +30,7 @@ def complaint_about(data: bytes | bytearray) -> str | None:
     if platform.machine() not in MACHINES:
         return None
     if (ident[4], ident[5], machine) != (CLASS_64, LITTLE_ENDIAN, MACHINES[platform.machine()]):
-        return f"it is not made for this machine, {platform.machine()}"
+        return f"it is not built for this machine, {platform.machine()}"
     if kind != SHARED_OBJECT:
         return "it is not a shared library"
     end = _end(data)
@@ -38,7 +38,7 @@ def complaint_about(data: bytes | bytearray) -> str | None:
 
 
 def _end(data: bytes | bytearray) -> int:
-    """Where the file must end at the earliest to hold all that its tables speak of."""
+    """The least size of a file that contains everything its tables refer to."""
     _, _, _, _, _, programs_at, sections_at, _, _, program_size, programs, section_size, sections, _ = (
         HEADER.unpack_from(data)
     )

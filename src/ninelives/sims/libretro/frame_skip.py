@@ -1,8 +1,8 @@
-"""Which frames of a run are drawn, for a core that leaves out N after each one it draws. Pure.
+"""Which frames are drawn, for a core that skips drawing N frames after each one it draws. Pure.
 
-mGBA counts down: at 0 a frame is drawn, and at its end the counter starts again from the option ``mgba_frameskip``. The
-counter is no part of a state and can only be moved by running frames. With the option at N - 1 and the counter there
-too, a step of N frames draws its last one and ends as it began:
+mGBA counts down: at 0 a frame is drawn, and afterwards the counter restarts from the option ``mgba_frameskip``. The
+counter is not part of a state and only changes by running frames. With the option and the counter at N - 1, a step of N
+frames draws its last one and ends with the same counter:
 
     frames of a step of 4    undrawn  undrawn  undrawn  drawn
     counter before each         3        2        1       0       then 3 again
@@ -14,30 +14,25 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Leg:
-    """A part of a run: set the option, then run some frames.
-
-    Attributes:
-        skip: value of the option.
-        frames: how many frames.
-    """
+class FrameRun:
+    """Set the option to ``skip``, then run ``frames`` frames."""
 
     skip: int
     frames: int
 
 
-def legs(counter: int, frames: int, frame_skip: int) -> tuple[Leg, ...]:
-    """How to run ``frames`` frames so that the last is drawn and the counter ends at ``frame_skip - 1``.
+def frame_runs(counter: int, frames: int, frame_skip: int) -> tuple[FrameRun, ...]:
+    """How to run ``frames`` frames so that the last one is drawn and the counter ends at ``frame_skip - 1``.
 
-    ``counter`` is less than ``frames``: a run that ends before the counter does cannot draw its last frame.
+    ``counter`` must be less than ``frames``: otherwise the last frame cannot be drawn.
     """
     to_first_drawn, home = counter + 1, frame_skip - 1
     if to_first_drawn == frames:
-        return (Leg(home, frames),)
+        return (FrameRun(home, frames),)
     between = frames - to_first_drawn - 1
-    return (Leg(between, to_first_drawn), Leg(home, frames - to_first_drawn))
+    return (FrameRun(between, to_first_drawn), FrameRun(home, frames - to_first_drawn))
 
 
-def wasted(counter: int, frames: int) -> int:
-    """Frames to be run and thrown away first, so that the counter ends with the run; 0 if it does not end later."""
+def discarded_frames(counter: int, frames: int) -> int:
+    """Number of frames to run and undo first, so that the counter reaches 0 within the run."""
     return max(0, counter + 1 - frames)

@@ -1,8 +1,8 @@
-"""What a core calls in every frame: it looks for changed options, asks for the pad, hands over a picture and sound.
+"""The callbacks that a core calls in every frame: changed options, pad input, picture and sound.
 
-``PyFrames`` and ``NativeFrames`` are twins and behave the same; where Python is called in every frame, a step takes a
-tenth longer. Neither knows the core that calls, so that they form no cycle with it; whoever loads the core keeps them
-alive as long as the core. Everything that is asked seldom goes on to the frontend.
+``PyFrames`` and ``NativeFrames`` are twins with the same behaviour; with Python callbacks in every frame a step takes
+10 % longer. Neither holds a reference to the core, which would form a cycle; the code that loads the core keeps them
+alive for as long. Rare requests are passed on to the frontend.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from typing import Any, Protocol
 
 from ninelives.native import native_library
 from ninelives.sims.libretro import api, library
-from ninelives.sims.libretro.api import Ask
+from ninelives.sims.libretro.api import Command
 
 LIBRARY = "ninelives.sims.libretro._frames"
 
 Video = tuple[int, int, int, int]
-"""Address, width, height and bytes a row of a picture in the core's memory."""
+"""Address, width, height and bytes per row of a picture in the core's memory."""
 
-GRANTED = frozenset((Ask.SET_SYSTEM_AV_INFO, Ask.SET_GEOMETRY, Ask.GET_INPUT_BITMASKS))
-"""Asked by some cores in every frame, and always answered with yes: every picture says its own size."""
+GRANTED = frozenset((Command.SET_SYSTEM_AV_INFO, Command.SET_GEOMETRY, Command.GET_INPUT_BITMASKS))
+"""Sent by some cores in every frame and always accepted: every picture comes with its own size."""
 
 Answer = Callable[[int, int | None], bool]
-"""What the frontend says to a question and the address of its answer."""
+"""The frontend's handler: takes a command and the address of its data, returns whether it is supported."""
 
 
 class Frames(Protocol):
-    """Every frame of one machine.
+    """The per-frame callbacks of one machine.
 
     Attributes:
-        pad: buttons held, as a number.
-        callbacks: the six functions in the order ``retro_set_...`` takes them.
-        log: what a core may tell its log; nobody reads it.
+        pad: buttons held, as a bit mask.
+        callbacks: the six functions in the order of libretro's ``retro_set_...`` functions.
+        log: a log function that discards its input.
     """
 
     pad: int
@@ -47,23 +47,23 @@ class Frames(Protocol):
 
     @property
     def moves(self) -> int:
-        """How often pictures have come from another place or in another size; ``video`` is the same until then."""
+        """How often the picture's address or size has changed; ``video`` is the same until then."""
 
     @property
     def video(self) -> Video | None:
         """The last picture; None before the first."""
 
-    def tell_change(self) -> None:
-        """An option has another value: the core looks before its next frame."""
+    def note_option_change(self) -> None:
+        """An option has changed: the core reads it before its next frame."""
 
     def runner(self, frame: Callable[[], None]) -> Callable[[int], None]:
-        """A function that runs so many frames; ``frame`` is the core's own, for one."""
+        """A function that runs a given number of frames; ``frame`` is the core's function for one frame."""
 
 
-def frames_of(answer: Answer, place: Path) -> Frames:
-    """The native twin where it is built and not switched off; ``place`` is a directory for a private copy of it."""
+def frames_of(answer: Answer, directory: Path) -> Frames:
+    """The native twin if it is built and not switched off; a private copy of it is made in ``directory``."""
     path = native_library(LIBRARY)
-    return PyFrames(answer) if path is None else NativeFrames(answer, path, place)
+    return PyFrames(answer) if path is None else NativeFrames(answer, path, directory)
 
 
 # ---- in Python ----------------------------------------------------------------------------------------------------
@@ -87,12 +87,12 @@ class PyFrames:
             api.InputState(self._input_state),
         )
 
-    def tell_change(self) -> None:
-        """An option has another value: the core looks before its next frame."""
+    def note_option_change(self) -> None:
+        """An option has changed: the core reads it before its next frame."""
         self._changed = True
 
     def runner(self, frame: Callable[[], None]) -> Callable[[int], None]:
-        """A function that runs so many frames."""
+        """A function that runs a given number of frames."""
 
         def run(frames: int) -> None:
             for _ in repeat(None, frames):
@@ -101,10 +101,10 @@ class PyFrames:
         return run
 
     def _environment(self, ask: int, address: int | None) -> bool:
-        what = ask & api.ASK_BITS
+        what = ask & api.COMMAND_BITS
         if what in GRANTED:
             return True
-        if what != Ask.GET_VARIABLE_UPDATE:
+        if what != Command.GET_VARIABLE_UPDATE:
             return self._answer(ask, address)
         c_bool.from_address(address or 0).value = self._changed
         self._changed = False
@@ -127,7 +127,7 @@ class PyFrames:
 Run = CFUNCTYPE(None, c_void_p, c_uint32)
 
 
-class Desk(ctypes.Structure):
+class FrameState(ctypes.Structure):
     """The struct of ``_frames.c``, field by field."""
 
     _fields_ = (
@@ -151,50 +151,50 @@ class Desk(ctypes.Structure):
 
 
 class NativeFrames:
-    """The twin that asks Python only what is asked seldom.
+    """The native twin: it calls Python only for what a core rarely asks.
 
     Args:
-        answer: for those questions.
+        answer: answers those requests.
         path: the library.
-        place: directory for a private copy of it.
+        directory: where a private copy of the library is made.
     """
 
-    def __init__(self, answer: Answer, path: Path, place: Path) -> None:
-        loaded = library.private(path, place, "frames")
+    def __init__(self, answer: Answer, path: Path, directory: Path) -> None:
+        loaded = library.private(path, directory, "frames")
         weakref.finalize(self, library.unload, loaded).atexit = False
-        loaded.ninelives_desk.restype = ctypes.POINTER(Desk)
-        self._desk: Any = loaded.ninelives_desk().contents
-        self._ask = self._desk.ask = api.Environment(answer)
-        desk = self._desk
-        self.log: Any = desk.log
+        loaded.ninelives_frame_state.restype = ctypes.POINTER(FrameState)
+        state: Any = loaded.ninelives_frame_state().contents
+        self._state = state
+        self._ask = state.ask = api.Environment(answer)
+        self.log: Any = state.log
         self.callbacks: tuple[Any, ...] = (
-            desk.environment, desk.video, desk.sample, desk.samples, desk.poll, desk.state,
+            state.environment, state.video, state.sample, state.samples, state.poll, state.state,
         )  # fmt: skip
 
     @property
     def pad(self) -> int:
-        """Buttons held, as a number."""
-        return int(self._desk.pad)
+        """Buttons held, as a bit mask."""
+        return int(self._state.pad)
 
     @pad.setter
     def pad(self, pad: int) -> None:
-        self._desk.pad = pad
+        self._state.pad = pad
 
     @property
     def moves(self) -> int:
-        """How often pictures have come from another place or in another size."""
-        return int(self._desk.moves)
+        """How often the picture's address or size has changed."""
+        return int(self._state.moves)
 
     @property
     def video(self) -> Video | None:
         """The last picture; None before the first."""
-        desk = self._desk
-        return (desk.address, desk.width, desk.height, desk.pitch) if desk.address else None
+        state = self._state
+        return (state.address, state.width, state.height, state.pitch) if state.address else None
 
-    def tell_change(self) -> None:
-        """An option has another value: the core looks before its next frame."""
-        self._desk.changed = True
+    def note_option_change(self) -> None:
+        """An option has changed: the core reads it before its next frame."""
+        self._state.changed = True
 
     def runner(self, frame: Callable[[], None]) -> Callable[[int], None]:
-        """A function that runs so many frames."""
-        return partial(self._desk.run, frame)
+        """A function that runs a given number of frames."""
+        return partial(self._state.run, frame)

@@ -1,7 +1,6 @@
-"""The half of the host that a core calls: answers its questions. What it asks in every frame is ``frames``'s.
+"""The half of the libretro frontend that a core calls: answers its requests. Per-frame callbacks are in ``frames``.
 
-It knows nothing of the core that asks, so that it forms no cycle with it; whoever loads the core keeps it alive as long
-as the core.
+It holds no reference to the core, which would form a cycle; the code that loads the core keeps it alive for as long.
 """
 
 from __future__ import annotations
@@ -13,18 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ninelives.sims.emulators.emulator import PixelLayout
+from ninelives.sims.emulators.machine import PixelLayout
 from ninelives.sims.libretro import api, options
-from ninelives.sims.libretro.api import Ask
+from ninelives.sims.libretro.api import Command
 from ninelives.sims.libretro.frames import frames_of
 
 LAYOUTS: dict[int, PixelLayout] = {0: "rgb555", 1: "bgrx8888", 2: "rgb565"}
-"""By libretro's number of a pixel format."""
+"""Pixel layouts by libretro's number of the format."""
 
 
 @dataclass(frozen=True)
 class Descriptor:
-    """A piece of the core's memory and where it lies on the bus."""
+    """A piece of the core's memory and its place on the bus."""
 
     start: int
     size: int
@@ -35,11 +34,11 @@ class Descriptor:
 
 
 class Frontend:
-    """What a core sees of the world; ``is_silent``: the core can do without a log.
+    """Answers a core's requests; ``is_silent``: the core works without a log function.
 
     Attributes:
         variables: the core's options and their values; the defaults until ``set`` is called.
-        layout: how the core's pixels lie.
+        layout: the core's pixel layout.
         descriptors: memory as the core declared it.
         frames: pad, picture, and the functions that the core calls.
     """
@@ -51,37 +50,37 @@ class Frontend:
         self.descriptors: tuple[Descriptor, ...] = ()
         self._directory = os.fsencode(directory)
         self._answers: dict[int, Callable[[int], bool]] = {
-            Ask.GET_CAN_DUPE: self._can_dupe,
-            Ask.GET_SYSTEM_DIRECTORY: self._directories,
-            Ask.GET_SAVE_DIRECTORY: self._directories,
-            Ask.SET_PIXEL_FORMAT: self._pixel_format,
-            Ask.GET_VARIABLE: self._variable,
-            Ask.GET_LOG_INTERFACE: self._log_interface,
-            Ask.SET_MEMORY_MAPS: self._memory_maps,
-            Ask.GET_CORE_OPTIONS_VERSION: self._options_version,
+            Command.GET_CAN_DUPE: self._can_dupe,
+            Command.GET_SYSTEM_DIRECTORY: self._directories,
+            Command.GET_SAVE_DIRECTORY: self._directories,
+            Command.SET_PIXEL_FORMAT: self._pixel_format,
+            Command.GET_VARIABLE: self._variable,
+            Command.GET_LOG_INTERFACE: self._log_interface,
+            Command.SET_MEMORY_MAPS: self._memory_maps,
+            Command.GET_CORE_OPTIONS_VERSION: self._options_version,
         }
         self.frames = frames_of(self._answer, directory)
 
     def set(self, key: bytes, value: bytes) -> None:
-        """Change an option; the core looks at it before its next frame."""
+        """Change an option; the core reads it before its next frame."""
         self.variables[key] = value
-        self.frames.tell_change()
+        self.frames.note_option_change()
 
-    # ---- questions ------------------------------------------------------------------------------------------------
+    # ---- requests -------------------------------------------------------------------------------------------------
 
     def _answer(self, ask: int, address: int | None) -> bool:
-        ask &= api.ASK_BITS
+        ask &= api.COMMAND_BITS
         answer = self._answers.get(ask)
         if answer is not None:
             return answer(address or 0)
         if ask in options.DECLARATIONS and address:
-            # What the host has fixed stays; a core may declare its options twice.
+            # Fixed values stay; a core may declare its options twice.
             self.variables = options.defaults(ask, address) | self.variables
             return True
         return False
 
     def _can_dupe(self, address: int) -> bool:
-        """A core may show nothing when nothing changed; some refuse every game if it may not."""
+        """Allow a core to skip unchanged pictures; some cores reject every game otherwise."""
         c_bool.from_address(address).value = True
         return True
 
@@ -107,9 +106,9 @@ class Frontend:
         return True
 
     def _log_interface(self, address: int) -> bool:
-        """Some cores call this function without looking whether they got one, so they are given one that does nothing.
+        """Provide a log function that does nothing: some cores call it without checking whether they got one.
 
-        A core that looks is refused: mGBA writes a line in every frame, for nobody to read.
+        A core that checks gets none: mGBA would log a line in every frame.
         """
         if self._is_silent:
             return False
@@ -117,7 +116,7 @@ class Frontend:
         return True
 
     def _memory_maps(self, address: int) -> bool:
-        memory: Any = cast(address, POINTER(api.MemoryMap)).contents
+        memory: Any = cast(address, POINTER(api.RetroMemoryMap)).contents
         found = (memory.descriptors[index] for index in range(memory.num_descriptors))
         self.descriptors = tuple(
             Descriptor(

@@ -1,7 +1,7 @@
-"""A core with a game in it: the calls from us to the core, and their end. Decides nothing about steps or states.
+"""A core with a loaded game: the calls to the core, and unloading. Decides nothing about steps or states.
 
-The game is unloaded when the last reference to it is gone. Everything that looks into the core's memory holds such a
-reference, so that no view can outlive what it shows.
+The game is unloaded when the last reference to it is gone. Everything that views the core's memory holds such a
+reference, so no view can outlive the memory.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ninelives.sims.libretro.frontend import Frontend
 
 MGBA = "mGBA"
 AT_ONCE = 60
-"""Frames between two moments at which Python can be interrupted."""
+"""Most frames in one native call: Python can be interrupted only between calls."""
 
 
 @dataclass(frozen=True)
 class CoreInfo:
-    """What a core says of itself."""
+    """What a core reports about itself."""
 
     name: str
     version: str
@@ -34,7 +34,7 @@ class CoreInfo:
 
 @dataclass(frozen=True)
 class Timing:
-    """Size of the first picture, and frames a second."""
+    """Size of the first picture, and frames per second."""
 
     width: int
     height: int
@@ -42,7 +42,7 @@ class Timing:
 
 
 def info_of(core: ctypes.CDLL) -> CoreInfo:
-    """Ask a loaded core who it is; needs no game."""
+    """Ask a loaded core for its name and version; needs no game."""
     info = api.SystemInfo()
     core.retro_get_system_info(ctypes.byref(info))
     extensions = tuple((info.valid_extensions or b"").decode().lower().split("|"))
@@ -50,13 +50,13 @@ def info_of(core: ctypes.CDLL) -> CoreInfo:
     return CoreInfo(name, version, extensions, info.need_fullpath)
 
 
-class Game:
+class LoadedGame:
     """One private instance of a core that runs one ROM.
 
     Attributes:
-        info: what the core says of itself.
-        frontend: the other half of the conversation.
-        timing: of the game that is loaded.
+        info: what the core reports about itself.
+        frontend: the object that the core calls.
+        timing: picture size and frame rate of the game.
     """
 
     def __init__(self, core: Path, rom: bytes, file_name: str, directory: Path, fixed: Mapping[bytes, bytes]) -> None:
@@ -75,7 +75,7 @@ class Game:
             except BaseException:
                 _end(loaded, self.frontend, has_game=False)
                 raise
-        # Not at the interpreter's end: then the system takes everything back, and views may still be read.
+        # Not at interpreter exit: the system frees everything then, and views may still be read.
         weakref.finalize(self, _end, loaded, self.frontend, has_game=True).atexit = False
         loaded.retro_set_controller_port_device(0, api.DEVICE_JOYPAD)
         self.timing = self._timing()
@@ -92,18 +92,18 @@ class Game:
         core.retro_set_input_state(state)
 
     def _insert(self, rom: bytes, file_name: str, directory: Path) -> None:
-        """Hand over the ROM: bytes where the core takes them, else a file that is this instance's own."""
+        """Pass the ROM to the core: as bytes if the core accepts them, else as a file of this instance."""
         path = directory / file_name
         if self.info.needs_path:
             path.write_bytes(rom)
-        # A core copies what it wants to keep: a ROM of 16 MB need not be held twice.
+        # A core copies the data: a ROM of 16 MB need not be kept twice.
         data = None if self.info.needs_path else ctypes.cast(ctypes.c_char_p(rom), ctypes.c_void_p)
         game = api.GameInfo(os.fsencode(path), data, len(rom), None)
         if not self._core.retro_load_game(ctypes.byref(game)):
             known = ", ".join(self.info.extensions)
             raise EmulatorError(
-                f"the core {self.info.name} {self.info.version} refuses {file_name} ({len(rom)} bytes). "
-                f"It takes files of these kinds: {known}; is the ROM whole?"
+                f"the core {self.info.name} {self.info.version} rejects {file_name} ({len(rom)} bytes). "
+                f"It accepts these file types: {known}; is the ROM complete?"
             )
 
     def _timing(self) -> Timing:
@@ -112,14 +112,14 @@ class Game:
         return Timing(info.geometry.base_width, info.geometry.base_height, info.fps)
 
     def run(self, frames: int) -> None:
-        """Run whole frames with the pad that the frontend holds."""
+        """Run frames with the pad of the frontend."""
         while frames > AT_ONCE:
             self._run(AT_ONCE)
             frames -= AT_ONCE
         self._run(frames)
 
     def save(self) -> bytes:
-        """The core's own state. Its size is asked each time: it may change as the game goes on."""
+        """The core's own state. Its size may change during a game, so it is queried each time."""
         size = self._core.retro_serialize_size()
         if not size:
             raise EmulatorError(f"the core {self.info.name} {self.info.version} cannot save its state")
@@ -129,18 +129,18 @@ class Game:
         return state
 
     def try_save(self, size: int) -> bytes | None:
-        """The core's own state in so many bytes; None if it refuses."""
-        # Nobody else has seen these bytes yet, so they may be written to: copying them out of a buffer takes as long as
-        # the core does. At least two, because all of Python shares the shorter ones.
+        """The core's own state in ``size`` bytes; None if the core needs more."""
+        # No other reference to these bytes exists yet, so the core may write into them: copying from a buffer takes as
+        # long as saving. At least two bytes, because Python shares the shorter objects.
         state = bytes(max(size, 2))
         return state[:size] if self._core.retro_serialize(state, size) else None
 
     def load(self, state: bytes) -> None:
-        """Put the core into a state of its own making; it is checked by the core only, which is not much."""
-        # Some cores end the process when there is nothing to read.
+        """Restore a core's own state; only the core checks it, and most check little."""
+        # Some cores end the process when the state is empty.
         if not state or not self._core.retro_unserialize(state, len(state)):
             raise EmulatorError(
-                f"the core {self.info.name} {self.info.version} refuses a state of {len(state)} bytes: "
+                f"the core {self.info.name} {self.info.version} rejects a state of {len(state)} bytes: "
                 "it was made by another core or for another game, or is damaged"
             )
 
@@ -152,7 +152,7 @@ class Game:
 
 
 def _end(core: ctypes.CDLL, frontend: Frontend, *, has_game: bool) -> None:
-    """Unload for good. ``frontend`` is only held: a core may call back until it is gone."""
+    """Unload the game and the core. ``frontend`` is only kept alive: a core may call it until it is unloaded."""
     if has_game:
         core.retro_unload_game()
     core.retro_deinit()

@@ -1,7 +1,7 @@
-"""Makes a core's start repeatable: memory that it allocates and forgets to clear reads as zeros, not as what was there.
+"""Makes a core's start repeatable: memory that it allocates and does not clear reads as zeros, not as old data.
 
-fceumm, for one, hands a game whatever its cartridge memory held before in this process. The C library can fill what it
-hands out; where it cannot, a core's first frames are only as repeatable as its authors made them.
+fceumm, for example, uses uninitialised memory for a cartridge. glibc can fill the memory it allocates; with another C
+library a core's first frames are only as repeatable as the core makes them.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Iterator
 
 M_PERTURB = -6
 FILL_WITH_ZEROS, FILL_NOT = 0xFF, 0
-"""What ``mallopt`` is given is what freed memory is filled with; new memory gets its complement."""
+"""``mallopt`` takes the value that freed memory is filled with; new memory gets its complement."""
 
 SMALL_SIZES = range(24, 1033, 16)
 KEPT_OF_A_SIZE = 7
-"""glibc keeps this many freed blocks of each small size at hand, and hands them out again without filling them."""
+"""glibc caches this many freed blocks of each small size, and reuses them without filling them."""
 
 
 @contextlib.contextmanager
 def cleared() -> Iterator[None]:
-    """While inside, memory that is allocated in this thread is cleared first, where the C library can do that."""
+    """Within this context, memory allocated in this thread is cleared first, if the C library supports that."""
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallopt"):
         yield

@@ -1,8 +1,8 @@
-"""Loads a core's file so that nothing that changes is shared: every instance gets a private copy. Knows no games.
+"""Loads every instance of a core from a private copy of its file, so that no mutable data is shared. Knows no games.
 
-All state of a libretro core is static. Two instances on one file are one machine; on two files they are two. The copy
-is removed as soon as it is loaded: the system keeps it while it is mapped. A core that ends the process while it is
-being loaded leaves its copy to whoever removes the directory.
+All state of a libretro core is static. Two instances of one file are one machine; of two files they are two. The copy
+is deleted as soon as it is loaded: the system keeps it while it is mapped. If a core ends the process while it is
+loaded, its copy stays until the directory is removed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ MISSING = re.compile(r"^(?P<name>[^\s:/]+\.so[^\s:/]*): cannot open shared objec
 MOST_DEPENDENCIES = 16
 
 _kept: dict[Path, ctypes.CDLL] = {}
-"""Libraries that cores need and that lie beside them; loaded once, for all."""
+"""Libraries beside the cores that cores depend on; loaded once for all instances."""
 
 
 def load(path: Path, place: Path) -> ctypes.CDLL:
     """A private instance of the core in ``path``; ``place`` is a directory for its copy.
 
     Raises:
-        EmulatorError: the file is missing, damaged, or no libretro core.
+        EmulatorError: the file is missing or damaged, or it is not a libretro core.
     """
     library = private(path, place, "core")
     try:
@@ -38,15 +38,15 @@ def load(path: Path, place: Path) -> ctypes.CDLL:
         version = library.retro_api_version()
     except AttributeError as error:
         unload(library)
-        raise EmulatorError(f"{path} is no libretro core: {error}") from None
+        raise EmulatorError(f"{path} is not a libretro core: {error}") from None
     if version != API_VERSION:
         unload(library)
-        raise EmulatorError(f"{path} speaks version {version} of libretro's interface; only {API_VERSION} is known")
+        raise EmulatorError(f"{path} has version {version} of libretro's interface; only {API_VERSION} is supported")
     return library
 
 
 def private(path: Path, place: Path, kind: str) -> ctypes.CDLL:
-    """A private instance of any library; ``kind`` is said in the name of its copy.
+    """A private instance of any library; ``kind`` is part of the name of its copy.
 
     Raises:
         EmulatorError: the file is missing or damaged, or no copy of it can be made in ``place``.
@@ -63,8 +63,8 @@ def private(path: Path, place: Path, kind: str) -> ctypes.CDLL:
 
 
 def unload(library: ctypes.CDLL) -> None:
-    """Give a private instance's memory back; nobody may use it afterwards."""
-    shared_text.forget(library._handle)  # first: afterwards the handle may be another thread's
+    """Unload a private instance; it must not be used afterwards."""
+    shared_text.forget(library._handle)  # first: after dlclose another thread may get the same handle
     dlclose(library._handle)
 
 
@@ -88,11 +88,11 @@ def _write(descriptor: int, data: bytes, copy: str) -> None:
                 file.write(code)
     except OSError as error:
         place = os.path.dirname(copy)
-        raise EmulatorError(f"a core's copy cannot be written to {place}: {error.strerror}; set TMPDIR") from None
+        raise EmulatorError(f"the copy of a core cannot be written to {place}: {error.strerror}; set TMPDIR") from None
 
 
 def _open(copy: str, path: Path) -> ctypes.CDLL:
-    """Load the copy; a library that it lacks is taken from beside the original, where it would have been found."""
+    """Load the copy; a missing dependency is loaded from the directory of the original."""
     for _ in range(MOST_DEPENDENCIES):
         try:
             return ctypes.CDLL(copy, mode=os.RTLD_LOCAL | os.RTLD_NOW)
@@ -103,7 +103,7 @@ def _open(copy: str, path: Path) -> ctypes.CDLL:
                 words = str(error).replace(copy, path.name)
                 raise EmulatorError(_refusal(path, words, os.path.dirname(copy))) from None
             _keep(beside)
-    raise EmulatorError(f"{path} needs more than {MOST_DEPENDENCIES} libraries from beside it")
+    raise EmulatorError(f"{path} needs more than {MOST_DEPENDENCIES} libraries from its directory")
 
 
 def _keep(path: Path) -> None:
@@ -115,5 +115,5 @@ def _keep(path: Path) -> None:
 
 def _refusal(path: Path, error: str, place: str) -> str:
     if "failed to map segment" in error:
-        return f"{path} cannot be run from {place}: no program may be run there; set TMPDIR ({error})"
+        return f"{path} cannot be run from {place}: it does not allow executable files; set TMPDIR ({error})"
     return f"{path} cannot be loaded: {error}"

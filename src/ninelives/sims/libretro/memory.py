@@ -1,7 +1,7 @@
-"""The machine's memory by bus address: read-only arrays that keep alive what they look at.
+"""A libretro machine's memory by bus address: read-only arrays that keep the underlying memory alive.
 
-A core declares its memory piece by piece, each with a rule for its mirrors. An address is resolved by these rules, and
-an array may span pieces that lie side by side in the core as they do on the bus.
+A core declares its memory in pieces, each with a rule for its mirrors. An address is resolved by these rules, and an
+array may span pieces that are adjacent both in the core's memory and on the bus.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ninelives.errors import ClosedError, EmulatorError
 from ninelives.sims.libretro import api
 from ninelives.sims.libretro.frontend import Descriptor
-from ninelives.sims.libretro.game import Game
+from ninelives.sims.libretro.game import LoadedGame
 
 GBA_CARTRIDGE_SAVE = 0x0E000000
 NAMES: dict[str, dict[int, str]] = {
@@ -32,37 +32,43 @@ RAM_PLACES = {
     "nes": (0x0000, 0x800), "gb": (0xC000, 0x2000), "gbc": (0xC000, 0x2000), "gba": (0x02000000, 0x40000),
     "genesis": (0xFF0000, 0x10000), "snes": (0x7E0000, 0x20000), "atari2600": (0x80, 0x80),
 }  # fmt: skip
-"""Where a machine's RAM begins and how much there is at most, for cores that declare nothing.
+"""First address and maximum size of a system's RAM, for cores that declare no memory.
 
-Not even the size is believed: mGBA 0.7 tells of a GBA's for a Game Boy, and what follows is somebody else's memory.
+The size that the core reports is not trusted: mGBA 0.7 reports a GBA's for a Game Boy, and the rest is other memory.
 """
 
 NES_RAM, NES_RAM_AND_MIRRORS = 0x0800, 0x2000
 
 
-class Window:
-    """A piece of a game's memory as numpy can take it: the array's base, hence the game's life."""
+class MemoryWindow:
+    """A piece of a game's memory for numpy. It becomes the array's base and so keeps the game alive."""
 
     __slots__ = ("__array_interface__", "_game")
 
-    def __init__(self, game: Game, interface: dict[str, Any]) -> None:
+    def __init__(self, game: LoadedGame, interface: dict[str, Any]) -> None:
         self._game = game
         self.__array_interface__ = interface
 
 
 def array_of(
-    game: Game, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, *, writeable: bool = False
+    game: LoadedGame,
+    address: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    dtype: str,
+    *,
+    writeable: bool = False,
 ) -> npt.NDArray[Any]:
     """An array over the core's own memory."""
     place = {"data": (address, not writeable), "shape": shape, "strides": strides, "typestr": dtype, "version": 3}
-    return np.asarray(Window(game, place))
+    return np.asarray(MemoryWindow(game, place))
 
 
 class BusMemory:
-    """Memory of one game; ``hidden`` are first addresses of pieces that do not show the truth and are left out."""
+    """Memory of one game; ``hidden`` are first addresses of pieces with stale contents, which are left out."""
 
-    def __init__(self, game: Game, system: str, hidden: Iterable[int] = ()) -> None:
-        self._game: Game | None = game
+    def __init__(self, game: LoadedGame, system: str, hidden: Iterable[int] = ()) -> None:
+        self._game: LoadedGame | None = game
         self._system = system
         self._hidden = frozenset(hidden)
 
@@ -72,7 +78,7 @@ class BusMemory:
         found = locate(self._descriptors(game), _unmirrored(self._system, address), size)
         if found is None:
             mapped = ", ".join(f"{name} 0x{start:X}..0x{start + size - 1:X}" for name, start, size in self.regions())
-            raise EmulatorError(f"no memory at 0x{address:X}..0x{address + size - 1:X}; mapped are {mapped or 'none'}")
+            raise EmulatorError(f"no memory at 0x{address:X}..0x{address + size - 1:X}; mapped: {mapped or 'nothing'}")
         return array_of(game, found, (size,), (1,), "|u1")
 
     def regions(self) -> tuple[tuple[str, int, int], ...]:
@@ -89,21 +95,21 @@ class BusMemory:
         return tuple((name, start, size) for name, start, size, _ in merged)
 
     def close(self) -> None:
-        """Let go of the game; views that were handed out stay good."""
+        """Release the game; views that were returned before stay valid."""
         self._game = None
 
-    def _open_game(self) -> Game:
+    def _open_game(self) -> LoadedGame:
         if self._game is None:
             raise ClosedError("this emulator is closed: its memory can no longer be looked up")
         return self._game
 
-    def _descriptors(self, game: Game) -> tuple[Descriptor, ...]:
+    def _descriptors(self, game: LoadedGame) -> tuple[Descriptor, ...]:
         declared = game.frontend.descriptors or _assumed(game, self._system)
         return tuple(entry for entry in declared if entry.start not in self._hidden)
 
 
 def locate(descriptors: tuple[Descriptor, ...], address: int, size: int) -> int | None:
-    """Where ``size`` bytes from a bus address on lie side by side in our memory; None if they do not."""
+    """Our address of ``size`` contiguous bytes at a bus address; None if they are not mapped or not contiguous."""
     if size < 1 or address < 0:
         return None
     first, room = _resolve(descriptors, address)
@@ -116,7 +122,7 @@ def locate(descriptors: tuple[Descriptor, ...], address: int, size: int) -> int 
 
 
 def _resolve(descriptors: tuple[Descriptor, ...], address: int) -> tuple[int, int]:
-    """Where a bus address lies in our memory, and how many bytes follow in the same piece."""
+    """Our address of a bus address, and the number of bytes that follow in the same piece."""
     for entry in descriptors:
         end = entry.start + entry.size
         inside = entry.start <= address < end if not entry.select else not (address ^ entry.start) & entry.select
@@ -131,8 +137,8 @@ def _continues(before: tuple[str, int, int, int], entry: Descriptor) -> bool:
     return start + size == entry.start and pointer + size == entry.pointer
 
 
-def _assumed(game: Game, system: str) -> tuple[Descriptor, ...]:
-    """The machine's RAM where it always is, for a core that declares nothing."""
+def _assumed(game: LoadedGame, system: str) -> tuple[Descriptor, ...]:
+    """The system's RAM at its fixed place, for a core that declares no memory."""
     pointer, size = game.memory(api.MEMORY_SYSTEM_RAM)
     if not pointer:
         return ()
@@ -141,5 +147,5 @@ def _assumed(game: Game, system: str) -> tuple[Descriptor, ...]:
 
 
 def _unmirrored(system: str, address: int) -> int:
-    """The address itself, or what it repeats, where no core declares the machine's mirrors."""
+    """The address itself, or the one it mirrors, on systems whose mirrors no core declares."""
     return address % NES_RAM if system == "nes" and 0 <= address < NES_RAM_AND_MIRRORS else address

@@ -1,8 +1,8 @@
-"""Takes the mixing of sound out of a core's private copy: nobody hears it, and it is a fifth of the time of a frame.
+"""Removes audio mixing from a core's private copy: it is not used, and takes 20 % of the time of a frame.
 
-Pure: a file's bytes in, what to write over them out. Only functions are stubbed that write to a sound buffer and
-nowhere else: no memory of the game and no state of the core depends on them. In a file that has none of them, or whose
-tables make no sense, there is nothing to change.
+Pure: a file's bytes in, patches out. Only functions that write to a sound buffer and nowhere else are stubbed: neither
+the game's memory nor the core's state depends on them. A file without these functions, or with invalid tables, is not
+changed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 from ninelives.sims.libretro import elf
 
 MIXERS = (b"blip_add_delta",)
-"""Of mGBA: adds one step of a wave to the buffer that is read out after a frame, also while all is silent."""
+"""In mGBA: adds one step of a wave to the sound buffer, also while the sound is off."""
 
 RETURN = {elf.MACHINES["x86_64"]: b"\xc3", elf.MACHINES["aarch64"]: b"\xc0\x03\x5f\xd6"}
-"""The instruction that ends a function, by ELF's number of a machine."""
+"""The return instruction by ELF's machine number."""
 
 LONGEST_RETURN = max(map(len, RETURN.values()))
 
@@ -35,7 +35,7 @@ SYMBOL = np.dtype(
 
 
 class Section(NamedTuple):
-    """One line of a file's table of sections."""
+    """One entry of a file's section table."""
 
     name: int
     kind: int
@@ -50,7 +50,7 @@ class Section(NamedTuple):
 
 
 def stubs(data: bytes) -> dict[int, bytes]:
-    """What to write at which places of a library, so that functions of ``MIXERS`` return at once."""
+    """Patches by file offset that make the functions in ``MIXERS`` return immediately."""
     try:
         machine, sections = _sections(data)
         return {place: RETURN[machine] for mixer in MIXERS for place in _places(data, sections, mixer)}
@@ -65,7 +65,7 @@ def _sections(data: bytes) -> tuple[int, list[Section]]:
 
 
 def _places(data: bytes, sections: list[Section], name: bytes) -> Iterator[int]:
-    """Where in the file the code of a function lies; stripped files keep only the names that others may use."""
+    """File offsets of a function's code; stripped files only have exported names."""
     for table in sections:
         if table.kind not in SYMBOL_TABLES:
             continue

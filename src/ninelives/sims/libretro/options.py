@@ -1,4 +1,4 @@
-"""What a core can be set to: reads the declarations of all four forms. Pure but for reading the core's own memory."""
+"""A core's options and their defaults, from all four forms of declarations. Only reads the core's memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ctypes import POINTER, cast
 from typing import Any
 
 from ninelives.sims.libretro.api import (
-    Ask,
+    Command,
     OptionDefinition,
     OptionsIntl,
     OptionsV2,
@@ -18,28 +18,28 @@ from ninelives.sims.libretro.api import (
 )
 
 VERSION = 2
-"""The newest form of declarations that is understood."""
+"""The newest form of declarations that is supported."""
 
 DECLARATIONS = frozenset(
     {
-        Ask.SET_VARIABLES,
-        Ask.SET_CORE_OPTIONS,
-        Ask.SET_CORE_OPTIONS_INTL,
-        Ask.SET_CORE_OPTIONS_V2,
-        Ask.SET_CORE_OPTIONS_V2_INTL,
+        Command.SET_VARIABLES,
+        Command.SET_CORE_OPTIONS,
+        Command.SET_CORE_OPTIONS_INTL,
+        Command.SET_CORE_OPTIONS_V2,
+        Command.SET_CORE_OPTIONS_V2_INTL,
     }
 )
 
 
 def defaults(ask: int, address: int) -> dict[bytes, bytes]:
-    """Key and default of every option declared at ``address`` in the form that ``ask`` says."""
-    if ask == Ask.SET_VARIABLES:
+    """Key and default of every option declared at ``address`` in the form given by the command ``ask``."""
+    if ask == Command.SET_VARIABLES:
         return {entry.key: _first_choice(entry.value) for entry in _entries(Variable, address)}
-    if ask == Ask.SET_CORE_OPTIONS:
+    if ask == Command.SET_CORE_OPTIONS:
         return _of(OptionDefinition, address)
-    if ask == Ask.SET_CORE_OPTIONS_INTL:
+    if ask == Command.SET_CORE_OPTIONS_INTL:
         return _of(OptionDefinition, _address(cast(address, POINTER(OptionsIntl)).contents.us))
-    if ask == Ask.SET_CORE_OPTIONS_V2_INTL:
+    if ask == Command.SET_CORE_OPTIONS_V2_INTL:
         address = _address(cast(address, POINTER(OptionsV2Intl)).contents.us)
     return _of(OptionV2Definition, _address(cast(address, POINTER(OptionsV2)).contents.definitions))
 
@@ -49,7 +49,7 @@ def _of(kind: type[Any], address: int) -> dict[bytes, bytes]:
 
 
 def _entries(kind: type[Any], address: int) -> Iterator[Any]:
-    """The elements of an array that ends with one whose key is missing."""
+    """The elements of an array that is terminated by an element without a key."""
     if not address:
         return
     array = cast(address, POINTER(kind))

@@ -1,4 +1,4 @@
-"""Pictures: from the core's memory, from a state, or none yet. Converts nothing."""
+"""Pictures from the core's memory or from a state, without conversion."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives.errors import EmulatorError
-from ninelives.sims.emulators.emulator import MachineState, Picture, PixelLayout
+from ninelives.sims.emulators.machine import MachineState, Picture, PixelLayout
 from ninelives.sims.libretro.frames import Video
-from ninelives.sims.libretro.game import Game
+from ninelives.sims.libretro.game import LoadedGame
 from ninelives.sims.libretro.memory import array_of
 
 NUMBERS: dict[PixelLayout, tuple[str, int]] = {
     "rgb555": ("<u2", 1), "rgb565": ("<u2", 1), "bgrx8888": ("|u1", 4), "rgb888": ("|u1", 3),
 }  # fmt: skip
-"""Type of the numbers that make up a pixel, and how many they are."""
+"""Type and count of the numbers in a pixel."""
 
 
-def picture_of(game: Game) -> Picture:
-    """What the core has drawn last, in its own memory; black before its first frame."""
+def picture_of(game: LoadedGame) -> Picture:
+    """The last picture, in the core's own memory; black before the first frame."""
     layout = game.frontend.layout
     if game.frontend.frames.video is None:
         dtype, numbers = NUMBERS[layout]
@@ -28,8 +28,8 @@ def picture_of(game: Game) -> Picture:
     return Picture(_canvas(game, game.frontend.frames.video, layout), layout)
 
 
-def paint(game: Game, pixels: npt.NDArray[Any] | int) -> None:
-    """Put pixels where the core draws, for what it does not draw over; nothing if they do not fit."""
+def paint(game: LoadedGame, pixels: npt.NDArray[Any] | int) -> None:
+    """Write pixels into the core's picture, which it may not redraw completely; does nothing if they do not fit."""
     if game.frontend.frames.video is None:
         return
     canvas = _canvas(game, game.frontend.frames.video, game.frontend.layout, writeable=True)
@@ -37,7 +37,7 @@ def paint(game: Game, pixels: npt.NDArray[Any] | int) -> None:
         canvas[...] = pixels
 
 
-def _canvas(game: Game, video: Video, layout: PixelLayout, *, writeable: bool = False) -> npt.NDArray[Any]:
+def _canvas(game: LoadedGame, video: Video, layout: PixelLayout, *, writeable: bool = False) -> npt.NDArray[Any]:
     address, width, height, pitch = video
     dtype, numbers = NUMBERS[layout]
     size = np.dtype(dtype).itemsize
@@ -46,16 +46,16 @@ def _canvas(game: Game, video: Video, layout: PixelLayout, *, writeable: bool = 
 
 
 def picture_in(state: MachineState) -> Picture:
-    """The picture that was saved with a state.
+    """The picture of a saved state.
 
     Raises:
-        EmulatorError: shape, layout and bytes do not fit together.
+        EmulatorError: shape, layout and number of bytes do not match.
     """
     dtype, numbers = NUMBERS.get(state.layout, ("", 0))
     fits = bool(dtype) and len(state.shape) in (2, 3) and _shape(state.shape[0], state.shape[1], numbers) == state.shape
     if not fits or int(np.prod(state.shape)) * np.dtype(dtype).itemsize != len(state.pixels):
         raise EmulatorError(
-            f"the state's picture makes no sense: {len(state.pixels)} bytes as {state.shape} {state.layout}"
+            f"the state's picture is invalid: {len(state.pixels)} bytes as {state.shape} {state.layout}"
         )
     return Picture(np.frombuffer(state.pixels, dtype).reshape(state.shape), state.layout)
 

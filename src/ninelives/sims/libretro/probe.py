@@ -1,6 +1,6 @@
-"""Asks a core who it is and what it can do, in a process of its own: a broken core may crash or hang.
+"""Finds out a core's name, version and abilities in a separate process, because a broken core may crash or hang.
 
-``python -m ninelives.sims.libretro.probe FILE`` is that process; ``examine`` starts it and reads its answer.
+``python -m ninelives.sims.libretro.probe FILE`` is that process; ``examine`` starts it and reads its output.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ninelives.sims.emulators.systems import SYSTEMS
 from ninelives.sims.libretro import library
 from ninelives.sims.libretro.blank import blank_rom
 from ninelives.sims.libretro.cores import name_of
+from ninelives.sims.libretro.emulator import Abilities, LibretroEmulator
 from ninelives.sims.libretro.game import CoreInfo, info_of
-from ninelives.sims.libretro.machine import Abilities, LibretroEmulator
 
 TIMEOUT_S = 20.0
 """A core answers in a tenth of a second; a disk may have to be read first."""
@@ -29,12 +29,12 @@ TIMEOUT_S = 20.0
 
 @dataclass(frozen=True)
 class CoreReport:
-    """What is known of a core.
+    """What is known about a core.
 
     Attributes:
-        info: name, version, kinds of files; None if it cannot be loaded.
-        abilities: what it does with a game; None if that is not known.
-        problem: why something is not known; empty if all is.
+        info: name, version, file types; None if it cannot be loaded.
+        abilities: what it can do with a game; None if that is not known.
+        problem: why something is not known; empty if nothing is missing.
     """
 
     info: CoreInfo | None
@@ -43,7 +43,7 @@ class CoreReport:
 
 
 def examine(path: Path, timeout_s: float = TIMEOUT_S) -> CoreReport:
-    """Have a core looked at; whatever it does, an answer comes within ``timeout_s``."""
+    """Examine a core in a separate process; returns within ``timeout_s`` whatever the core does."""
     command = [sys.executable, "-m", "ninelives.sims.libretro.probe", str(path)]
     with tempfile.TemporaryDirectory(prefix="ninelives-probe-") as place:
         try:
@@ -52,7 +52,7 @@ def examine(path: Path, timeout_s: float = TIMEOUT_S) -> CoreReport:
                 env={**os.environ, "TMPDIR": place},
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return CoreReport(None, None, f"gives no answer within {timeout_s:g} s")
+            return CoreReport(None, None, f"does not answer within {timeout_s:g} s")
     if ended.returncode < 0:
         return CoreReport(None, None, f"crashes: {signal.Signals(-ended.returncode).name}")
     try:
@@ -68,7 +68,7 @@ def examine(path: Path, timeout_s: float = TIMEOUT_S) -> CoreReport:
 
 
 def look_at(path: Path) -> CoreReport:
-    """Load a core here and now, then play a blank ROM on it if there is one for it."""
+    """Load a core in this process, then run a blank ROM on it if there is one for its system."""
     try:
         loaded = library.load(path, Path(tempfile.gettempdir()))
         info = info_of(loaded)
@@ -90,7 +90,7 @@ def look_at(path: Path) -> CoreReport:
 
 def _last_line(text: bytes) -> str:
     lines = text.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "no word"
+    return lines[-1] if lines else "no output"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Lets private copies of one core run the same pages of code: only what a core writes to has to be its own.
+"""Lets private copies of one core share the pages of their code: only writable data has to be private.
 
-Copies are files of their own, so the system keeps their equal code in different memory: four games in a process would
-take four times the room in the processor's caches, and wait for it. Here the code of later copies is mapped from the
-first one's file. Must never change what a process reads: a part is only replaced by one that is equal to the last byte.
+Copies are separate files, so the system keeps their identical code in separate memory: four games in a process would
+need four times the space in the processor's caches. Here the code of later copies is mapped from the first one's file.
+Must never change what a process reads: a part is only replaced by one that is equal in every byte.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ MAPS = Path("/proc/self/maps")
 MAP_FIXED = 0x10
 FAILED = ctypes.c_void_p(-1).value
 PROTECTIONS = {"r--p": mmap.PROT_READ, "r-xp": mmap.PROT_READ | mmap.PROT_EXEC}
-"""Of the parts that nobody can write to, as the system's table of them shows it."""
+"""Protections of read-only parts, as written in the process's memory map."""
 
 _firsts: dict[Path, First] = {}
-"""By core: its first copy in this process, kept while any copy is loaded."""
+"""For each core its first copy in this process, kept while any copy is loaded."""
 
 _firsts_lock = threading.RLock()
-"""Machines may be made in threads; and making one may be what lets the collector unload another, in the same thread."""
+"""Reentrant: creating a machine may trigger garbage collection, which unloads another one in the same thread."""
 
 
 @dataclass
 class First:
-    """A copy whose file is kept open, for later ones; ``users`` are the handles of all copies that are loaded."""
+    """A copy whose file is kept open for later ones; ``users`` are the handles of all loaded copies."""
 
     descriptor: int
     users: set[int]
 
 
 class Part(NamedTuple):
-    """A piece of a file in this process's memory that cannot be written to."""
+    """A read-only mapping of a file in this process."""
 
     address: int
     size: int
@@ -48,7 +48,7 @@ class Part(NamedTuple):
 
 
 def share(copy: str, core: Path, handle: int) -> None:
-    """``copy`` is a file of ``core`` that was just loaded and still exists: let its code be that of the first copy."""
+    """Replace the code of ``copy``, a file of ``core`` that was just loaded and still exists, by the first copy's."""
     if sys.platform != "linux":
         return
     with _firsts_lock:
@@ -62,7 +62,7 @@ def share(copy: str, core: Path, handle: int) -> None:
 
 
 def forget(handle: int) -> None:
-    """A copy was unloaded; with the last one of a core nothing of it is kept."""
+    """Record that a copy is unloaded; with the last copy of a core its file is closed."""
     with _firsts_lock:
         for core, first in list(_firsts.items()):
             first.users.discard(handle)
@@ -72,7 +72,7 @@ def forget(handle: int) -> None:
 
 
 def _start_anew() -> None:
-    """In a process that was just forked: it may close what it inherited, and the numbers would be other files' then."""
+    """In a forked process: start without descriptors, because it may close inherited ones and reuse their numbers."""
     for first in _firsts.values():
         os.close(first.descriptor)
     _firsts.clear()
@@ -83,7 +83,7 @@ os.register_at_fork(before=_firsts_lock.acquire, after_in_parent=_firsts_lock.re
 
 
 def _parts(copy: str) -> Iterator[Part]:
-    """Address range, protection, offset, device, inode and name make a line of the table."""
+    """The read-only mappings of a file, from lines of address range, protection, offset, device, inode and name."""
     for line in MAPS.read_text().splitlines():
         fields = line.split(maxsplit=5)
         if len(fields) == 6 and fields[5] == copy and fields[1] in PROTECTIONS:
@@ -92,7 +92,7 @@ def _parts(copy: str) -> Iterator[Part]:
 
 
 def _replace(part: Part, descriptor: int) -> None:
-    """Equal bytes take the place of equal bytes; addresses that the loader filled in differ, and stay."""
+    """Replace a part if its bytes are equal; parts with addresses filled in by the loader differ, and stay."""
     if os.pread(descriptor, part.size, part.offset) != ctypes.string_at(part.address, part.size):
         return
     place = _mmap()(part.address, part.size, part.protection, mmap.MAP_PRIVATE | MAP_FIXED, descriptor, part.offset)
@@ -101,7 +101,7 @@ def _replace(part: Part, descriptor: int) -> None:
 
 
 def _mmap() -> Callable[..., int]:
-    """Python's own mmap cannot be told where."""
+    """The C function: Python's own ``mmap`` takes no address."""
     function = ctypes.CDLL(None, use_errno=True).mmap
     function.restype = ctypes.c_void_p
     size, number = ctypes.c_size_t, ctypes.c_int

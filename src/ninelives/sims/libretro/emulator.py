@@ -1,7 +1,7 @@
-"""The libretro backend: one machine with one game in it, as ``ninelives.sims.emulators.emulator`` describes.
+"""The libretro backend: a ``Machine`` (``ninelives.sims.emulators.machine``) on any libretro core.
 
-Owns what libretro leaves to its host: which frames are drawn, and the picture that belongs to a state. Files of a core
-are in a directory of this instance alone.
+Owns what libretro leaves to its frontend: which frames are drawn, and the picture that belongs to a state. A core's
+files are in a directory of this instance.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ninelives.errors import ClosedError, EmulatorError
-from ninelives.sims.emulators.emulator import Identity, MachineState, Memory, Picture, pad_of
+from ninelives.sims.emulators.machine import Identity, MachineState, Memory, Picture, pad_of
 from ninelives.sims.emulators.systems import buttons_of
 from ninelives.sims.libretro import frame_skip
-from ninelives.sims.libretro.game import MGBA, Game
+from ninelives.sims.libretro.game import MGBA, LoadedGame
 from ninelives.sims.libretro.memory import GBA_CARTRIDGE_SAVE, BusMemory
 from ninelives.sims.libretro.picture import paint, picture_in, picture_of
-from ninelives.sims.libretro.states import Keeper
+from ninelives.sims.libretro.states import StateSaver
 
 SKIP_OPTION = b"mgba_frameskip"
 FIXED = {b"mgba_use_bios": b"OFF"}
-"""Options that are not left at the core's default: a BIOS file that happens to be there would change the game."""
+"""Options that differ from the core's default: a BIOS file that happens to exist would change the game."""
 
 
 @dataclass(frozen=True)
 class Abilities:
-    """What a core can do with the game that is in it.
+    """What a core can do with the loaded game.
 
     Attributes:
         skips_drawing: frames between two pictures need not be drawn.
-        cartridge_in_state: the core's own state holds the cartridge's save memory; None: this cartridge has none.
-        clock_pinned: a clock in the cartridge counts frames; False: it would show the host's time; None: the machine
-            knows no such cartridges.
+        cartridge_in_state: the core's own state contains the cartridge's save memory; None: this cartridge has none.
+        clock_pinned: a cartridge clock counts frames; False: it would show the host's time; None: the system has no
+            such cartridges.
     """
 
     skips_drawing: bool
@@ -51,9 +51,9 @@ class LibretroEmulator:
         rom: the ROM's bytes.
         core: the core's file.
         system: ``gba``, ``nes``, ...
-        file_name: what the ROM is called, for the core and for messages.
-        frame_skip: frames of a step.
-        scratch: directory in which this instance makes its own; None: the system's for temporary files.
+        file_name: the ROM's file name, for the core and for messages.
+        frame_skip: frames per step.
+        scratch: directory in which this instance creates its own; None: the system's temporary directory.
     """
 
     def __init__(
@@ -62,25 +62,25 @@ class LibretroEmulator:
         directory = _own_directory(scratch)
         self._remove_files = weakref.finalize(self, _remove, directory, os.getpid())
         try:
-            game = Game(core, rom, file_name, Path(directory), FIXED)
+            game = LoadedGame(core, rom, file_name, Path(directory), FIXED)
         except BaseException:
             self._remove_files()
             raise
-        self._game: Game | None = game
+        self._game: LoadedGame | None = game
         self.identity = Identity("libretro", game.info.name, game.info.version, system, hashlib.sha256(rom).hexdigest())
         self.buttons = buttons_of(system)
-        # Cores use buttons that the machine does not have for functions of their own, like turbo fire.
+        # Cores use buttons that the system does not have for their own functions, like turbo fire.
         self._pad_bits = pad_of(*self.buttons)
         self.frame_skip = frame_skip
         self.frames_per_s = game.timing.frames_per_s
         self._skip = b""
         self._loaded: Picture | None = None
         self._drawn: tuple[int, Picture] | None = None
-        self._keeper = Keeper(game, system)
+        self._states = StateSaver(game, system)
         self.abilities = Abilities(
             skips_drawing=system == "gba" and game.frontend.variables.get(SKIP_OPTION) == b"0",
-            cartridge_in_state=self._keeper.cartridge_in_state,
-            clock_pinned=self._keeper.clock_pinned,
+            cartridge_in_state=self._states.cartridge_in_state,
+            clock_pinned=self._states.clock_pinned,
         )
         if game.info.name == MGBA:
             self._settle(game)
@@ -88,28 +88,28 @@ class LibretroEmulator:
         self._bus = BusMemory(game, system, hidden)
         self.memory: Memory = self._bus
 
-    def _settle(self, game: Game) -> None:
-        """Run one frame that never happened, so that every game starts alike.
+    def _settle(self, game: LoadedGame) -> None:
+        """Run one frame and undo it, so that every game starts the same way.
 
-        Afterwards the clock is pinned, the counter of undrawn frames is where steps want it, and the picture is known:
-        mGBA begins its first one half way down, over whatever was there.
+        Afterwards the clock is pinned, the counter of undrawn frames has the value that steps need, and the picture is
+        defined: mGBA starts its first one half way down, over uninitialised memory.
         """
         if self.abilities.skips_drawing:
             self._set_skip(game, self.frame_skip - 1)
-        self._run_in_vain(game, 1)
+        self._run_and_undo(game, 1)
         paint(game, 0)
 
     # ---- running --------------------------------------------------------------------------------------------------
 
     def step(self, pad: int) -> None:
-        """Run ``frame_skip`` frames with ``pad`` held; only the last is drawn where the core can leave drawing out."""
+        """Run ``frame_skip`` frames with ``pad`` held; only the last is drawn if the core can skip drawing."""
         game = self._open_game()
         game.frontend.frames.pad = pad & self._pad_bits
         self._loaded = None
         game.run(self.frame_skip)
 
     def advance(self, frames: int, pad: int) -> None:
-        """Run any number of frames with ``pad`` held; the last is drawn, and steps go on from there."""
+        """Run any number of frames with ``pad`` held; the last one is drawn."""
         game = self._open_game()
         if frames < 1:
             raise EmulatorError(f"advance(frames={frames}): at least one frame must be run")
@@ -118,21 +118,21 @@ class LibretroEmulator:
         if not self.abilities.skips_drawing:
             return game.run(frames)
         counter = self.frame_skip - 1
-        wasted = frame_skip.wasted(counter, frames)
+        wasted = frame_skip.discarded_frames(counter, frames)
         if wasted:
-            self._run_in_vain(game, wasted)
-        for leg in frame_skip.legs(counter - wasted, frames, self.frame_skip):
+            self._run_and_undo(game, wasted)
+        for leg in frame_skip.frame_runs(counter - wasted, frames, self.frame_skip):
             self._set_skip(game, leg.skip)
             game.run(leg.frames)
         return None
 
-    def _run_in_vain(self, game: Game, frames: int) -> None:
-        """Run frames that never happened: a state does not hold the counter, so that it alone goes on."""
-        core, cartridge = self._keeper.save(game)
+    def _run_and_undo(self, game: LoadedGame, frames: int) -> None:
+        """Run frames and restore the state: only the counter advances, because it is not part of a state."""
+        core, cartridge = self._states.save(game)
         game.run(frames)
-        self._keeper.load(game, core, cartridge)
+        self._states.load(game, core, cartridge)
 
-    def _set_skip(self, game: Game, skip: int) -> None:
+    def _set_skip(self, game: LoadedGame, skip: int) -> None:
         value = b"%d" % skip
         if value != self._skip:
             game.frontend.set(SKIP_OPTION, value)
@@ -141,7 +141,7 @@ class LibretroEmulator:
     # ---- the picture ----------------------------------------------------------------------------------------------
 
     def picture(self) -> Picture:
-        """The last frame drawn, or loaded with a state; black before the first."""
+        """The last frame drawn, or the picture of the state that was loaded; black before the first."""
         game = self._open_game()
         if self._loaded is not None:
             return self._loaded
@@ -153,18 +153,18 @@ class LibretroEmulator:
     # ---- states ---------------------------------------------------------------------------------------------------
 
     def save(self) -> MachineState:
-        """Everything, and nothing is changed by asking."""
+        """The complete state. Saving does not change the machine."""
         game = self._open_game()
-        core, cartridge = self._keeper.save(game)
+        core, cartridge = self._states.save(game)
         picture = self.picture()
         pixels = picture.pixels.tobytes()
         return MachineState(core, cartridge, pixels, picture.pixels.shape, picture.layout, 0, game.frontend.frames.pad)
 
     def load(self, state: MachineState) -> None:
-        """Be exactly there; EmulatorError if the core refuses."""
+        """Restore a state exactly; EmulatorError if the core rejects it."""
         game = self._open_game()
         picture = picture_in(state)
-        self._keeper.load(game, state.core, state.cartridge)
+        self._states.load(game, state.core, state.cartridge)
         if game.info.name == MGBA:
             paint(game, picture.pixels)
         game.frontend.frames.pad = state.pad & self._pad_bits
@@ -173,12 +173,12 @@ class LibretroEmulator:
     # ---- the end --------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of the game and remove its files; the game is unloaded when the last view of it is gone."""
+        """Release the game and delete its files; the game is unloaded when the last view of it is gone."""
         self._game = self._loaded = self._drawn = None
         self._bus.close()
         self._remove_files()
 
-    def _open_game(self) -> Game:
+    def _open_game(self) -> LoadedGame:
         if self._game is None:
             raise ClosedError("this emulator is closed; open another one")
         return self._game
@@ -189,10 +189,10 @@ def _own_directory(scratch: Path | None) -> str:
         return tempfile.mkdtemp(prefix="ninelives-emulator-", dir=scratch)
     except OSError as error:
         where = scratch or tempfile.gettempdir()
-        raise EmulatorError(f"no directory for an emulator can be made in {where}: {error.strerror}") from None
+        raise EmulatorError(f"cannot create a directory for an emulator in {where}: {error.strerror}") from None
 
 
 def _remove(directory: str, owner: int) -> None:
-    """Only by who made it: a process that was forked has inherited the order, and the other one still plays."""
+    """Delete the directory, but only in the process that created it: a forked process inherits the finalizer."""
     if os.getpid() == owner:
         shutil.rmtree(directory, ignore_errors=True)

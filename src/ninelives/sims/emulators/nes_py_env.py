@@ -1,16 +1,16 @@
-"""Games of ``nes_py`` and of packages built on it (``gym-super-mario-bros``), where you have them installed.
+"""Games of ``nes_py`` and of packages built on it (``gym-super-mario-bros``), if you have them installed.
 
-Owns two things: the repair, which makes these packages run on NumPy 2 and puts an end to their endless loops, and
+Owns two things: the repair, which makes these packages run on NumPy 2 and bounds their endless loops, and
 ``NesPyEnv``, which gives their games Gymnasium's interface. Ships no game and downloads none.
 
-What is repaired, in memory and once a process:
+What is repaired, in memory and once per process:
 
-* A ROM's header and single cells of RAM are Python ints. ``uint8 * 256`` is an OverflowError on NumPy 2.
-* RAM stays a live view. A copy would stand still, and the loops that wait for a cell to change would never end.
-* These loops (``while self._time == 0``) end with an error after a minute of the game's time.
+* A ROM's header and single bytes of RAM are Python ints. ``uint8 * 256`` is an OverflowError on NumPy 2.
+* RAM stays a live view. A copy would never change, and the loops that wait for a byte to change would never end.
+* These loops (``while self._time == 0``) end with an error after one minute of game time.
 
-The emulator of ``nes_py`` cannot be saved, so a slot is healed by replay. ``EmulatorEnv`` with a libretro core has
-snapshots, and is several times faster.
+``nes_py`` cannot save its state, so a slot is healed by replay. ``EmulatorEnv`` with a libretro core has snapshots and
+is several times faster.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives.errors import ClosedError, ConfigError, EmulatorError, UsageError
-from ninelives.sims.emulators.places import here
+from ninelives.sims.emulators.user_paths import user_path
 
 INSTALL = "pip install nes-py (it needs g++)"
 BUTTONS = ("a", "b", "select", "start", "up", "down", "left", "right")
 """Buttons in the order of the emulator's own bits."""
 
 MAX_SKIPPED_FRAMES = 3600
-"""Frames a game may run by itself within one reset or step; a minute of the game's time."""
+"""Frames a game may skip by itself within one reset or step; one minute of game time."""
 
 Screen = npt.NDArray[np.uint8]
 
@@ -62,11 +62,11 @@ class NesPyEnv(gymnasium.Env[Screen, Any]):
 
         Args:
             game: an id like ``SuperMarioBros-1-1-v0``, a class as ``"module:name"``, or a callable that builds one.
-            actions: combinations of buttons like ``"right+a"`` or ``"noop"``; None: the game's own actions.
-            frame_skip: steps of the game for one of this environment; rewards are summed, and an end ends it.
+            actions: button combinations like ``"right+a"`` or ``"noop"``; None: the game's own actions.
+            frame_skip: game steps per step of this environment; rewards are summed, and the end of an episode stops it.
             render_mode: ``rgb_array`` or None.
-            max_skipped_frames: frames the game may run by itself within one reset or step.
-            **kwargs: for the game's class, like ``rom_path`` of ``NESEnv``: relative to where the program was started.
+            max_skipped_frames: frames the game may skip by itself within one reset or step.
+            **kwargs: for the game's class; ``rom_path`` is relative to the directory the program was started in.
         """
         _check(actions, frame_skip, render_mode, max_skipped_frames)
         repair()
@@ -82,21 +82,21 @@ class NesPyEnv(gymnasium.Env[Screen, Any]):
 
     @property
     def ram(self) -> npt.NDArray[np.uint8]:
-        """The machine's 2 kB of memory, live; single cells are Python ints."""
+        """A live view of the console's 2 kB of RAM; single bytes are Python ints."""
         return self._open().unwrapped.ram  # type: ignore[no-any-return]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Screen, dict[str, Any]]:
-        """Begin an episode."""
+        """Start an episode."""
         super().reset(seed=seed)
         game = self._open()
         if seed is not None:
-            game.unwrapped.seed(seed % 2**32)  # what its generator takes
+            game.unwrapped.seed(seed % 2**32)  # the range that its generator accepts
         answer = game.reset()
         screen, info = answer if isinstance(answer, tuple) else (answer, {})
         return np.array(screen), info
 
     def step(self, action: Any) -> tuple[Screen, float, bool, bool, dict[str, Any]]:
-        """Hold the buttons of an action for ``frame_skip`` steps of the game."""
+        """Hold the buttons of an action for ``frame_skip`` game steps."""
         game, total = self._open(), 0.0
         if not self.action_space.contains(action):
             raise UsageError(f"action {action!r} must be a whole number from 0 to {self.action_space.n - 1}")
@@ -113,7 +113,7 @@ class NesPyEnv(gymnasium.Env[Screen, Any]):
         return None if self.render_mode is None else np.array(self._open().unwrapped.screen)
 
     def close(self) -> None:
-        """Let go of the game. What its memory and picture pointed to is gone, so they go with it."""
+        """Close the game. Its arrays of memory and picture now point to freed memory, so they are removed too."""
         game, self._game = self._game, None
         if game is None:
             return
@@ -130,7 +130,7 @@ class NesPyEnv(gymnasium.Env[Screen, Any]):
 
 
 class RamView(np.ndarray[Any, np.dtype[np.uint8]]):
-    """RAM whose single cells are Python ints, and which is still the machine's own memory."""
+    """RAM whose single bytes are Python ints; still a view of the console's own memory."""
 
     def __getitem__(self, index: Any) -> Any:
         value = super().__getitem__(index)
@@ -158,7 +158,7 @@ def repair() -> None:
 
 
 def _classes() -> tuple[Any, Any]:
-    notice = io.StringIO()  # gym tells on standard error that it is old, every time
+    notice = io.StringIO()  # gym prints a deprecation notice to standard error on every import
     try:
         with contextlib.redirect_stderr(notice):
             env_module, rom_module = importlib.import_module("nes_py.nes_env"), importlib.import_module("nes_py._rom")
@@ -168,7 +168,7 @@ def _classes() -> tuple[Any, Any]:
 
 
 def _counting_anew(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A reset or step before which the count of frames the game ran by itself begins again."""
+    """Wrap a reset or step so that the count of skipped frames starts again at zero."""
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -179,7 +179,7 @@ def _counting_anew(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _bounded(frame_advance: Callable[..., Any]) -> Callable[..., Any]:
-    """A frame that the game runs by itself, to skip a screen: counted, and refused when there were too many."""
+    """Wrap the frame that a game runs by itself to skip a screen: it is counted, and an error after too many."""
 
     @functools.wraps(frame_advance)
     def call(self: Any, action: int) -> Any:
@@ -195,14 +195,14 @@ def _endless(env: Any, loop: FrameType) -> str:
     name = f"{type(env).__name__}.{loop.f_code.co_name}"
     place = f"{os.path.basename(loop.f_code.co_filename)}:{loop.f_lineno}"
     return (
-        f"{name} ({place}) ran {env.max_skipped_frames} frames by itself and still waits: what it waits for does not "
-        f"come. Most likely the ROM is another one than it expects, or something replaced env.ram by a copy, which "
-        f"never changes. If it only needs longer, raise max_skipped_frames"
+        f"{name} ({place}) skipped {env.max_skipped_frames} frames and is still waiting for a value that does not "
+        f"change. Most likely the ROM is not the one it expects, or env.ram was replaced by a copy, which never "
+        f"changes. If it only needs more time, raise max_skipped_frames"
     )
 
 
 def _built(build: Callable[..., Any], kwargs: Mapping[str, Any], max_skipped_frames: int) -> Any:
-    """A game with a bound of its own. While it is built there is nobody yet to have it, so the class does."""
+    """Build a game with its own frame limit. The instance does not exist during construction, so the class holds it."""
     env_class, _ = _classes()
     env_class.max_skipped_frames = max_skipped_frames
     try:
@@ -216,7 +216,7 @@ def _built(build: Callable[..., Any], kwargs: Mapping[str, Any], max_skipped_fra
 def _check(actions: Any, frame_skip: Any, render_mode: Any, max_skipped_frames: Any) -> None:
     for key, value in (("frame_skip", frame_skip), ("max_skipped_frames", max_skipped_frames)):
         if type(value) is not int or value < 1:
-            raise ConfigError(f"{key}={value!r} must be a whole number of 1 or more")
+            raise ConfigError(f"{key}={value!r} must be a whole number of at least 1")
     is_list = isinstance(actions, tuple | list) and actions and all(isinstance(action, str) for action in actions)
     if actions is not None and not is_list:
         raise ConfigError(f"actions={actions!r} must be a list of names like ('noop', 'right+a'), or None")
@@ -226,12 +226,12 @@ def _check(actions: Any, frame_skip: Any, render_mode: Any, max_skipped_frames: 
 
 def _rom_file(rom_path: Any) -> str:
     if not isinstance(rom_path, str | Path):
-        raise ConfigError(f"rom_path={rom_path!r} must be the name of a file")
-    return str(here(rom_path))
+        raise ConfigError(f"rom_path={rom_path!r} must be a file name")
+    return str(user_path(rom_path))
 
 
 def _bits_of(action: str) -> int:
-    """The emulator's number for a combination of buttons."""
+    """The emulator's bit mask for a combination of buttons."""
     names = [] if action.lower() == "noop" else action.lower().split("+")
     unknown = [name for name in names if name not in BUTTONS]
     if unknown:
@@ -249,13 +249,13 @@ def _builder(game: str | Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _registered(game: str) -> Callable[..., Any]:
-    """What builds an id, without the wrappers of ``gym.make``: they do not run on NumPy 2."""
+    """The entry point of a registered id, without the wrappers of ``gym.make``, which do not run on NumPy 2."""
     registration: Any = importlib.import_module("gym.envs.registration")
     if "Mario" in game:
         _import_mario(game)
     if game not in registration.registry:
         raise ConfigError(
-            f"game={game!r} is not registered with gym; import the package that does, or give module:name"
+            f"game={game!r} is not registered with gym; import the package that registers it, or give module:name"
         )
     spec = registration.registry[game]
     build = spec.entry_point if callable(spec.entry_point) else registration.load(spec.entry_point)
@@ -268,10 +268,10 @@ def _import_mario(game: str) -> None:
     except ImportError as error:
         raise EmulatorError(
             f"game={game!r} needs the package gym-super-mario-bros, which is not installed ({error}). It is not part "
-            f"of Ninelives. ninelives.sims.games.mario plays a ROM of your own"
+            f"of Ninelives. ninelives/Mario-v0 plays your own ROM without it"
         ) from error
 
 
 def _modern(space: Any) -> Any:
-    """A box of old gym as one of Gymnasium."""
+    """Convert a Box of the old gym package to Gymnasium's."""
     return gymnasium.spaces.Box(space.low, space.high, space.shape, space.dtype.type)

@@ -1,7 +1,7 @@
-"""A machine with a pad in a slot: an action is the pad itself, an observation the whole picture and a hash of it all.
+"""PadEnv: a game played by raw pad input. An action is the pad's bit mask, an observation the whole picture and a hash.
 
-An environment for people and movies rather than for learners: no rewards and no ends. It runs in a worker like any
-other, so that a core that crashes takes nothing with it and is brought back where it was.
+For playing by hand and for movies rather than for learning: no rewards, no end of an episode. It runs in a worker like
+any other environment, so a crashing core does not take the program with it and is healed.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives.sims.emulators.backends import open_emulator
-from ninelives.sims.emulators.emulator import BUTTONS
+from ninelives.sims.emulators.machine import BUTTONS
 from ninelives.sims.emulators.movies import HASH_BYTES, Hasher
-from ninelives.sims.emulators.places import here
 from ninelives.sims.emulators.screen import rgb_of
 from ninelives.sims.emulators.snapshot import Snapshot
 from ninelives.sims.emulators.starts import FIRST_FRAME, booted
+from ninelives.sims.emulators.user_paths import user_path
 
 
-class Console(gymnasium.Env[Any, Any]):
-    """One game in one machine, played by pads.
+class PadEnv(gymnasium.Env[Any, Any]):
+    """One game in one machine, played by pad input.
 
     Args:
-        rom: the game's file.
-        core: the emulator; by default the best that is found.
-        frame_skip: frames of a step.
-        hashed: whether steps are hashed, which costs about half a millisecond each.
+        rom: the ROM file.
+        core: the emulator; by default the best one installed.
+        frame_skip: frames per step.
+        hashed: whether every step is hashed, which costs about half a millisecond each.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Console(gymnasium.Env[Any, Any]):
         frame_skip: int = 1,
         hashed: bool = False,
     ) -> None:
-        self._machine = open_emulator(here(rom), core=core, frame_skip=frame_skip)
+        self._machine = open_emulator(user_path(rom), core=core, frame_skip=frame_skip)
         try:
             self._start = booted(self._machine, FIRST_FRAME)
             self._shape = rgb_of(self._machine.picture()).shape
@@ -58,19 +58,19 @@ class Console(gymnasium.Env[Any, Any]):
         )
 
     def facts(self) -> dict[str, Any]:
-        """What a player needs to know of the machine."""
+        """What a player needs to know about the machine."""
         machine = self._machine
         identity = dataclasses.asdict(machine.identity)
         return {"identity": identity, "buttons": machine.buttons, "frames_per_s": machine.frames_per_s}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Switch the machine on: its first frame is drawn."""
+        """Go back to power-on; the first frame is drawn."""
         super().reset(seed=seed)
         self._machine.load(self._start)
         return self._seen(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Hold a pad for a step."""
+        """Hold the buttons of a pad for one step."""
         self._machine.step(int(action))
         return self._seen(), 0.0, False, False, {}
 
@@ -81,7 +81,7 @@ class Console(gymnasium.Env[Any, Any]):
         return {"picture": self._framed(rgb_of(self._machine.picture())), "hash": hashed}
 
     def _framed(self, image: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """In the size of the first picture, which some machines change while they run."""
+        """The image in the size of the first picture; some machines change the size while they run."""
         if image.shape == self._shape:
             return image
         framed = np.zeros(self._shape, np.uint8)
@@ -90,24 +90,24 @@ class Console(gymnasium.Env[Any, Any]):
         return framed
 
     def moment(self) -> bytes:
-        """This moment as a state file holds it."""
+        """The current state in the form of a state file."""
         return Snapshot(self._machine.identity, self._machine.save()).to_bytes(compress=True)
 
     def go_to(self, moment: bytes) -> dict[str, npt.NDArray[np.uint8]]:
-        """Be at a moment from a state file, and look.
+        """Restore the state of a state file and return the observation there.
 
         Raises:
-            CheckpointError: damaged, newer, or of another game or core.
+            CheckpointError: the state is damaged, from a newer version, or from another game or core.
         """
         self.load_state(moment)
         return self._seen()
 
     def save_state(self) -> bytes:
-        """Everything that decides what comes next."""
+        """The complete state."""
         return Snapshot(self._machine.identity, self._machine.save()).to_bytes()
 
     def load_state(self, state: bytes) -> None:
-        """Be exactly there."""
+        """Restore a saved state exactly."""
         self._machine.load(Snapshot.from_bytes(state, self._machine.identity).machine)
 
     def close(self) -> None:
