@@ -23,7 +23,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 PACKAGE := $(INSTALL) --no-build-isolation --editable
 
 .DELETE_ON_ERROR:
-.PHONY: help setup check test test-workers test-games soak demo bench docs docs-serve dist clean
+.PHONY: help setup check test test-workers test-games soak demo bench docs clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -60,6 +60,8 @@ demo: .venv/light
 
 bench: .venv/python
 	$(BIN)/python benchmarks/run.py $(ARGS)
+
+.PHONY: docs-serve dist
 
 docs: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
