@@ -1,7 +1,8 @@
 # Every verb sets up what it needs in .venv and reuses it the next time.
 #
 #   make demo    trains on our own GBA game for two minutes; one worker is killed on the way
-#   make test    every test
+#   make test    every test, two halves at a time; long ones in their short form     (within 8 minutes on 2 cores)
+#   make test-full  the same with the long forms: whole products instead of pairs, more kills, more seeds
 #   make soak    a million steps of eight emulated games; memory must stay flat       (about half an hour)
 #   make check   ruff, mypy, import direction, codespell
 #   make bench   peers and Ninelives side by side; writes benchmarks/RESULTS.md
@@ -15,6 +16,9 @@
 PYTHON ?= python3
 ARGS ?=
 
+# The slowest tests are listed at the end of each half, in CI's output too.
+SLOWEST := --durations=15
+
 BIN := .venv/bin
 SOURCES := src tests benchmarks roms setup.py
 PROSE := $(SOURCES) docs README.md CHANGELOG.md CONTRIBUTING.md Makefile pyproject.toml
@@ -23,7 +27,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 PACKAGE := $(INSTALL) --no-build-isolation --editable
 
 .DELETE_ON_ERROR:
-.PHONY: help setup check test test-workers test-games soak demo bench docs clean
+.PHONY: help setup check test test-full test-workers test-games soak demo bench docs clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -37,8 +41,8 @@ check: .venv/full
 	$(BIN)/python -m pytest -q tests/unit/test_import_direction.py
 	$(BIN)/codespell $(PROSE)
 
-# Two halves of about the same length at the same time; with ARGS, pytest as it is. The half about dying processes goes
-# first on both cores, because it promises how soon they are gone.
+# Two halves of about the same length at the same time; with ARGS, pytest as it is. The half with process tests has
+# priority on both cores, because it checks how soon processes are gone.
 test: .venv/full
 ifeq ($(strip $(ARGS)),)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-workers test-games
@@ -46,11 +50,15 @@ else
 	$(BIN)/python -m pytest $(ARGS)
 endif
 
+# Target-specific variables reach the prerequisites too.
+test-full: export NINELIVES_FULL := 1
+test-full: test
+
 test-workers:
-	$(BIN)/python -m pytest tests/api tests/cli tests/faults tests/heal tests/process
+	$(BIN)/python -m pytest $(SLOWEST) tests/api tests/cli tests/faults tests/heal tests/process
 
 test-games:
-	nice -n 15 $(BIN)/python -m pytest tests/docs tests/sims tests/train tests/unit
+	nice -n 15 $(BIN)/python -m pytest $(SLOWEST) tests/dist tests/docs tests/sims tests/train tests/unit
 
 soak: .venv/full
 	$(BIN)/python benchmarks/soak.py $(ARGS)
