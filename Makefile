@@ -6,7 +6,8 @@
 #   make soak    a million steps of eight emulated games; memory must stay flat       (about half an hour)
 #   make check   ruff, mypy, import direction, codespell
 #   make bench   peers and Ninelives side by side; writes benchmarks/RESULTS.md
-#   make docs    the documentation as a site in ./site
+#   make docs    the documentation as a site in ./site; make docs-serve shows it at http://127.0.0.1:8000
+#   make dist    source distribution and wheel in ./dist
 #   make setup   only the full install
 #   make clean   back to a fresh clone
 #
@@ -57,7 +58,7 @@ test-workers:
 	$(BIN)/python -m pytest $(SLOWEST) tests/api tests/cli tests/faults tests/heal tests/process
 
 test-games:
-	nice -n 15 $(BIN)/python -m pytest $(SLOWEST) tests/docs tests/sims tests/train tests/unit
+	nice -n 15 $(BIN)/python -m pytest $(SLOWEST) tests/dist tests/docs tests/sims tests/train tests/unit
 
 soak: .venv/full
 	$(BIN)/python benchmarks/soak.py $(ARGS)
@@ -68,12 +69,24 @@ demo: .venv/light
 bench: .venv/python
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
+.PHONY: docs-serve dist
+
 docs: .venv/docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
+docs-serve: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve $(ARGS)
+
+# Without build isolation, as every install here: setuptools and numpy are those of the constraints.
+dist: .venv/light
+	$(INSTALL) build twine
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
+
 clean:
-	rm -rf .venv .venv-bench .cores build site .mypy_cache .ruff_cache .pytest_cache .hypothesis src/ninelives.egg-info
+	rm -rf .venv .venv-bench .cores build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis src/ninelives.egg-info
 	find src -name '_*.so' -delete
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 

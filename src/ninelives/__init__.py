@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ninelives.sims.games.registry import register as _register_games
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Pool": "ninelives.pool.pool",

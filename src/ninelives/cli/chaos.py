@@ -202,7 +202,7 @@ def _progress() -> Iterator[Callable[[ChaosProgress], None]]:
         task = bar.add_task("starting", total=None)
 
         def show_it(at: ChaosProgress) -> None:
-            words = f"{at.steps:,} steps, {at.delivered:,} of {plural(at., 'kill')}"
+            words = f"{at.steps:,} steps, {at.delivered:,} of {plural(at.wanted, 'kill')}"
             bar.update(task, description=words, completed=at.steps, total=max(at.of_steps, at.steps), refresh=True)
 
         yield show_it
