@@ -33,10 +33,10 @@ class Scripted:
 
     def __init__(self, resets, steps):
         self._resets, self._steps = iter(resets), iter(steps)
-        self.actions, self.asked_resets, self.closed = [], [], False
+        self.actions, self.reset_calls, self.closed = [], [], False
 
     def reset(self, seed=None, options=None):
-        self.asked_resets.append((seed, options))
+        self.reset_calls.append((seed, options))
         return self._play(next(self._resets))
 
     def step(self, action):
@@ -99,13 +99,13 @@ class Worker:
         self.progress = ProgressWords(self.control, 0, 1)
         settings = SlotSettings(check, autoreset, heals=heals)
         self.groups = groups or {0: tuple(self.slots)}
-        self.seats = [
+        self.env_slots = [
             EnvSlot(SlotContext(i, 1, scratch / f"slot-{i}", scratch), make, self.control, self.mail, self.progress)
             for i, make in enumerate(makers)
         ]
-        for seat in self.seats:
-            seat.construct()
-            seat.attach(self.data, self.arrays, settings)
+        for env_slot in self.env_slots:
+            env_slot.construct()
+            env_slot.attach(self.data, self.arrays, settings)
         self.loop = self._make_loop(twin, settings)
         self._tick = tick
         self._caller = CALLERS[twin]()(
@@ -118,7 +118,7 @@ class Worker:
             require_module("ninelives.worker._loop")
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("NINELIVES_NATIVE", "1" if twin == "native" else "0")
-            groups = {g: [self.seats[s] for s in slots] for g, slots in self.groups.items()}
+            groups = {g: [self.env_slots[s] for s in slots] for g, slots in self.groups.items()}
             loop = make_loop(
                 self.control, 0, self.progress, groups, self.data, self.arrays, settings, (self.bell, self.parent_bell)
             )
@@ -189,15 +189,15 @@ class Worker:
         row |= {name: array[slot].tolist() for name, array in self.arrays.items() if not name.startswith("action:")}
         row["attention"] = int(control.group[group, GROUP_ATTENTION])
         row["in_histogram"] = int(control.step_histogram[slot].sum())
-        row["letter"] = self.letter(slot)
+        row["message"] = self.message(slot)
         return row
 
-    def letter(self, slot):
-        """The slot's letter, without the traceback: that names the twin's own lines."""
+    def message(self, slot):
+        """The slot's message, without the traceback: that names the twin's own lines."""
         size = int(self.control.mail_bytes[slot])
         if not size:
             return None
-        letter = self.mail.get(slot, TO_PARENT, size)
+        message = self.mail.get(slot, TO_PARENT, size)
         if self.control.status[slot] != Status.OK:
-            assert letter.pop("traceback")
-        return letter
+            assert message.pop("traceback")
+        return message

@@ -39,8 +39,8 @@ def test_bad_data_is_a_fault_of_its_slot_that_says_what_is_wrong(twin, tmp_path,
         worker.step()
         row, other = worker.step()
     assert row["status"] == Status.BAD_DATA
-    assert words in row["letter"]["summary"]
-    assert row["letter"]["phase"] == "step"
+    assert words in row["message"]["summary"]
+    assert row["message"]["phase"] == "step"
     assert row["attention"] & Attention.FAULT
     assert row["steps"] == row["in_histogram"] == 1, "a step that failed is no step"
     assert (other["status"], other["obs:."]) == (Status.OK, [3, 4])
@@ -58,7 +58,7 @@ def test_bad_data_leaves_the_last_good_row_as_it_was(twin, tmp_path, case):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_exception_is_a_fault_of_its_slot_and_a_reset_builds_the_environment_anew(twin, tmp_path, mode):
+def test_an_exception_is_a_fault_of_its_slot_and_a_reset_rebuilds_the_environment(twin, tmp_path, mode):
     make, made = scripted([FIRST], [answer(1, 2), ValueError("the rook fell")])
     healthy, _ = scripted([FIRST, SECOND], [answer(1, 2), answer(3, 4), answer(5, 6)])
     with Worker(twin, tmp_path, [make, healthy], autoreset=mode) as worker:
@@ -66,12 +66,12 @@ def test_an_exception_is_a_fault_of_its_slot_and_a_reset_builds_the_environment_
         worker.step()
         row, other = worker.step()
         assert (row["status"], other["status"]) == (Status.RAISED, Status.OK)
-        assert row["letter"] == {"summary": "ValueError: the rook fell", "phase": "step"}
+        assert row["message"] == {"summary": "ValueError: the rook fell", "phase": "step"}
         row, _ = worker.reset(seeds=[8, 0], slots=[0])
         assert (row["status"], row["obs:."], row["running_length"]) == (Status.OK, [0, 0], 0)
         row, other = worker.step(9)
     assert made[0].closed
-    assert made[1].asked_resets == [(8, None)]
+    assert made[1].reset_calls == [(8, None)]
     assert made[1].actions == [9], "the loop steps the new environment"
     assert (row["obs:."], other["obs:."]) == ([1, 2], [5, 6])
 
@@ -89,7 +89,7 @@ def test_the_next_episode_of_a_rebuilt_environment_is_its_own(twin, tmp_path, mo
         if mode is Autoreset.NEXT_STEP:
             (row,) = worker.step()
     assert row["obs:."] == [9, 9]
-    assert made[0].asked_resets == [(None, None)] * 2
+    assert made[0].reset_calls == [(None, None)] * 2
 
 
 @pytest.mark.parametrize("mode", [Autoreset.NEXT_STEP, Autoreset.SAME_STEP])
@@ -100,7 +100,7 @@ def test_an_exception_in_an_automatic_reset_names_the_reset(twin, tmp_path, mode
         (row,) = worker.step()
         if mode is Autoreset.NEXT_STEP:
             (row,) = worker.step()
-    assert row["letter"] == {"summary": "RuntimeError: no more levels", "phase": "reset"}
+    assert row["message"] == {"summary": "RuntimeError: no more levels", "phase": "reset"}
     assert (row["status"], row["ended"]) == (Status.RAISED, 0)
 
 
@@ -117,7 +117,7 @@ def test_an_environment_that_cannot_be_built_again_is_tried_with_every_reset(twi
         worker.reset()
         worker.step()
         (row,) = worker.reset()
-        assert row["letter"] == {"summary": "OSError: the emulator is busy", "phase": "construct"}
+        assert row["message"] == {"summary": "OSError: the emulator is busy", "phase": "construct"}
         (row,) = worker.reset()
     assert (row["status"], len(attempts)) == (Status.OK, 3)
 
@@ -127,7 +127,7 @@ def test_a_wrong_answer_to_reset_is_bad_data(twin, tmp_path):
     with Worker(twin, tmp_path, [make]) as worker:
         (row,) = worker.reset()
     assert row["status"] == Status.BAD_DATA
-    assert "env.reset() must return (obs, info)" in row["letter"]["summary"]
+    assert "env.reset() must return (obs, info)" in row["message"]["summary"]
 
 
 def test_nan_passes_where_only_shapes_are_checked(twin, tmp_path):
@@ -146,7 +146,7 @@ def test_values_out_of_bounds_are_a_fault_where_bounds_are_checked(twin, tmp_pat
         assert worker.step()[0]["status"] == Status.OK
         (row,) = worker.step()
     assert row["status"] == Status.BAD_DATA
-    assert "11" in row["letter"]["summary"]
+    assert "11" in row["message"]["summary"]
 
 
 def test_a_number_too_large_for_its_row_leaves_the_last_good_one_there(twin, tmp_path):

@@ -31,7 +31,7 @@ def test_a_step_writes_its_row_in_place_and_counts(twin, tmp_path):
         assert (row["reward"], row["terminated"], row["truncated"]) == (0.25, False, False)
         assert (row["running_return"], row["running_length"]) == (0.75, 2)
         assert (row["steps"], row["in_histogram"], row["episodes"]) == (2, 2, 0)
-        assert (row["status"], row["torn"], row["letter"], row["attention"]) == (Status.OK, 0, None, 0)
+        assert (row["status"], row["torn"], row["message"], row["attention"]) == (Status.OK, 0, None, 0)
     for env in made:
         assert env.actions == [7, 8]
         assert all(type(action) is int for action in env.actions)
@@ -47,7 +47,7 @@ def test_rows_of_every_size_are_written_whole(twin, tmp_path, size):
         assert [row["obs:."] for row in worker.step()] == [second.tolist()] * 2
 
 
-def test_slots_that_are_not_asked_are_left_alone(twin, tmp_path):
+def test_slots_without_a_request_are_left_alone(twin, tmp_path):
     make, made = scripted([FIRST], [answer(1, 2), answer(3, 4)])
     with Worker(twin, tmp_path, [make, make]) as worker:
         worker.reset()
@@ -150,13 +150,13 @@ def test_actions_keep_the_structure_of_their_space(twin, tmp_path):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_asked_reset_hands_seed_and_options_to_the_environment(twin, tmp_path, mode):
+def test_a_requested_reset_passes_seed_and_options_to_the_environment(twin, tmp_path, mode):
     make, made = scripted([FIRST, SECOND], [])
     with Worker(twin, tmp_path, [make, make], autoreset=mode) as worker:
         rows = worker.reset(seeds=[5, 6], options={"level": 3})
         assert [row["obs:."] for row in rows] == [[0, 0], [0, 0]]
         rows = worker.reset(slots=[0])
-    assert [env.asked_resets for env in made] == [[(5, {"level": 3}), (None, None)], [(6, {"level": 3})]]
+    assert [env.reset_calls for env in made] == [[(5, {"level": 3}), (None, None)], [(6, {"level": 3})]]
     assert [row["obs:."] for row in rows] == [[9, 9], [0, 0]]
 
 
@@ -179,10 +179,10 @@ def test_next_step_resets_on_the_following_step_without_playing_its_action(twin,
     assert (fresh["running_return"], fresh["running_length"]) == (0.0, 0)
     assert (after["obs:."], after["running_return"], after["steps"]) == ([5, 6], 4.0, 3)
     assert made[0].actions == [1, 2, 4]
-    assert made[0].asked_resets == [(1, None), (None, None)]
+    assert made[0].reset_calls == [(1, None), (None, None)]
 
 
-def test_same_step_hands_out_the_first_observation_and_keeps_the_last(twin, tmp_path):
+def test_same_step_returns_the_first_observation_and_keeps_the_last(twin, tmp_path):
     steps = [answer(3, 4, 2.0, CUT, {"why": "time"}), answer(5, 6, 4.0)]
     make, made = scripted([FIRST, (obs(9, 9), {"level": 2})], steps)
     with Worker(twin, tmp_path, [make], autoreset=Autoreset.SAME_STEP) as worker:
@@ -191,11 +191,11 @@ def test_same_step_hands_out_the_first_observation_and_keeps_the_last(twin, tmp_
         (after,) = worker.step(2)
     assert (last["obs:."], last["final:."]) == ([9, 9], [3, 4])
     assert (last["reward"], last["terminated"], last["truncated"]) == (2.0, False, True)
-    assert last["letter"]["info"] == {"level": 2}
-    assert last["letter"]["final_info"] == {"why": "time"}
+    assert last["message"]["info"] == {"level": 2}
+    assert last["message"]["final_info"] == {"why": "time"}
     assert last["attention"] == Attention.ENDED | Attention.MAIL
     assert (last["episode_return"], last["running_length"], last["ended"]) == (2.0, 0, 0)
-    assert (after["obs:."], after["running_return"], after["letter"]) == ([5, 6], 4.0, None)
+    assert (after["obs:."], after["running_return"], after["message"]) == ([5, 6], 4.0, None)
     assert made[0].actions == [1, 2]
 
 
@@ -242,9 +242,9 @@ def test_last_objects_and_infos_survive_an_environment_that_reuses_them(twin, tm
     with Worker(twin, tmp_path, [make], observation, autoreset=Autoreset.SAME_STEP) as worker:
         worker.reset()
         (row,) = worker.step()
-    assert row["letter"]["objects"] == {"said": ["fresh"]}
-    assert row["letter"]["final_objects"] == {"said": ["last"]}
-    assert (row["letter"]["info"]["at"].tolist(), row["letter"]["final_info"]["at"].tolist()) == ([9], [4])
+    assert row["message"]["objects"] == {"said": ["fresh"]}
+    assert row["message"]["final_objects"] == {"said": ["last"]}
+    assert (row["message"]["info"]["at"].tolist(), row["message"]["final_info"]["at"].tolist()) == ([9], [4])
 
 
 # ---- infos -----------------------------------------------------------------------------------------------------------
@@ -258,13 +258,13 @@ def test_an_info_travels_by_mail_and_an_empty_one_not_at_all(twin, tmp_path, mod
     with Worker(twin, tmp_path, [make], autoreset=mode) as worker:
         worker.reset()
         (row,) = worker.step()
-        assert (row["letter"], row["attention"]) == ({"info": {"a": 1}, "objects": {}}, Attention.MAIL)
+        assert (row["message"], row["attention"]) == ({"info": {"a": 1}, "objects": {}}, Attention.MAIL)
         for _ in range(2):
             (row,) = worker.step()
-            assert (row["letter"], row["attention"]) == (None, 0)
+            assert (row["message"], row["attention"]) == (None, 0)
 
 
-def test_declared_infos_live_in_the_slab_and_are_absent_when_they_are_absent(twin, tmp_path):
+def test_declared_infos_live_in_the_slab_and_are_marked_absent_when_missing(twin, tmp_path):
     make, _ = scripted(
         [FIRST], [answer(1, 2, info={"fuel": 3, "note": "x"}), answer(1, 2, info={"fuel": 4}), answer(1, 2)]
     )
@@ -273,7 +273,7 @@ def test_declared_infos_live_in_the_slab_and_are_absent_when_they_are_absent(twi
         rows = [worker.step()[0] for _ in range(3)]
     assert [row["has:fuel"] for row in rows] == [True, True, False]
     assert [row["info:fuel"] for row in rows[:2]] == [3.0, 4.0]
-    assert [row["letter"] and row["letter"]["info"] for row in rows] == [{"note": "x"}, None, None]
+    assert [row["message"] and row["message"]["info"] for row in rows] == [{"note": "x"}, None, None]
 
 
 # ---- calls -----------------------------------------------------------------------------------------------------------
@@ -285,11 +285,11 @@ def test_a_call_is_answered_by_mail_and_changes_no_row(twin, tmp_path):
         worker.reset()
         (before,) = worker.step()
         (row,) = worker.call(CallRequest("get", "closed"))
-        assert row["letter"].value is False
+        assert row["message"].value is False
         assert row["attention"] == Attention.MAIL
         (failed,) = worker.call(CallRequest("call", "fly"))
-        assert "fly" in failed["letter"].error
+        assert "fly" in failed["message"].error
         assert failed["status"] == Status.OK, "the caller's mistake does not cut the episode"
         for name in ("obs:.", "reward", "running_length", "steps", "status"):
             assert before[name] == row[name] == failed[name]
-        assert worker.step()[0]["letter"] is None
+        assert worker.step()[0]["message"] is None

@@ -1,4 +1,4 @@
-"""Both twins of the worker's loop play the same stories: the same rows, statuses, letters and counters.
+"""Both twins of the worker's loop play the same scripts: the same rows, statuses, messages and counters.
 
 What those should be is in ``test_loop_steps.py`` and ``test_loop_faults.py``, also over both.
 """
@@ -108,12 +108,12 @@ ODD = [ValueError("broke"), KeyError("k"), None, (1, 2, 3), [1, 2, 3, 4, 5]]
 
 
 @st.composite
-def stories(draw):
+def scripts(draw):
     """A space, settings, and what one environment does in its resets and steps."""
     observation, values = SPACES[draw(st.sampled_from(list(SPACES)))]
     value = st.sampled_from(values)
     plain = st.just(values[0])
-    # Mostly harmless, so that stories go on for a while after something odd.
+    # Mostly harmless, so that scripts continue for a while after something odd.
     step = st.one_of(
         st.tuples(plain, st.just(1.0), st.booleans(), st.just(False), st.just({})),
         st.tuples(value, st.just(1.0), st.just(False), st.booleans(), st.sampled_from(INFOS)),
@@ -134,7 +134,7 @@ def stories(draw):
 
 
 def shown_by(twin, scratch, settings, resets, steps):
-    """Every row of a story. Like the pool, ask for a reset after every fault."""
+    """Every row of a script. Like the pool, request a reset after every fault."""
     make, made = scripted(resets, steps)
     shown = []
     with Worker(twin, scratch, [make], **settings) as worker:
@@ -143,14 +143,14 @@ def shown_by(twin, scratch, settings, resets, steps):
         for number in range(len(steps)):
             (row,) = worker.step(number) if row["status"] == Status.OK else worker.reset()
             shown.append(row)
-    return shown, [(env.actions, env.asked_resets, env.closed) for env in made]
+    return shown, [(env.actions, env.reset_calls, env.closed) for env in made]
 
 
 @settings(max_examples=100)
-@given(stories())
-def test_both_loops_show_the_same_whatever_an_environment_does(tmp_path_factory, story):
+@given(scripts())
+def test_both_loops_show_the_same_whatever_an_environment_does(tmp_path_factory, script):
     scratch = tmp_path_factory.getbasetemp() / "twins"
-    native, python = (shown_by(twin, scratch, *story) for twin in TWINS)
+    native, python = (shown_by(twin, scratch, *script) for twin in TWINS)
     np.testing.assert_equal(native, python)
 
 
@@ -165,9 +165,9 @@ def test_the_native_loop_writes_plain_rows_of_any_structure_itself(tmp_path, kin
 
 @pytest.mark.parametrize("kind", SPACES)
 def test_both_loops_take_and_refuse_the_same_observations(tmp_path, kind):
-    """Every one of them, whichever Hypothesis happens to draw."""
+    """All of them, independent of what Hypothesis draws."""
     observation, values = SPACES[kind]
     for value in values:
-        story = {"observation": observation}, [(values[0], {})] * 3, [(value, 1.0, False, False, {})]
-        native, python = (shown_by(twin, tmp_path, *story) for twin in TWINS)
+        script = {"observation": observation}, [(values[0], {})] * 3, [(value, 1.0, False, False, {})]
+        native, python = (shown_by(twin, tmp_path, *script) for twin in TWINS)
         np.testing.assert_equal(native, python)

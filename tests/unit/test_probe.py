@@ -1,4 +1,4 @@
-"""What the first worker measures about one environment, and what it says of its progress."""
+"""What the first worker measures about one environment, and how a worker reports its progress."""
 
 import time
 

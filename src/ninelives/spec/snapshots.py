@@ -32,7 +32,7 @@ class SimulatorSupport(Protocol):
         """Why its state cannot be saved exactly; empty if it can."""
 
     def layer(self, env: Any) -> SnapshotLayer:
-        """Its layer in a snapshot; only asked for if ``why_not`` is empty."""
+        """Its layer in a snapshot; only called if ``why_not`` is empty."""
 
     def prepare(self, env: Any) -> None:
         """Called before the first reset, where every episode is begun with a seed."""

@@ -196,9 +196,9 @@ class Worker:
         )
         for slot in self._slots.values():
             if slot.env.observation_space != env.observation_space or slot.env.action_space != env.action_space:
-                raise ValueError(f"slots {slot.index} and {spec.slots[0]} have different spaces: all must be equal")
+                raise ValueError(f"slot {slot.index} has other spaces than slot {spec.slots[0]}: all must be equal")
         if spec.digest and self._data.layout.digest != spec.digest:
-            raise ValueError(f"the environment's spaces differ from those at the pool's start: {env.observation_space}")
+            raise ValueError(f"the environment has other spaces than at the pool's start: {env.observation_space}")
         hello = Hello(
             env.observation_space,
             env.action_space,
