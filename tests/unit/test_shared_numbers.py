@@ -25,19 +25,12 @@ IN_PYTHON = {
     **{name: value for name, value in vars(loop).items() if name.startswith(("LEAF_", "MAX_"))},
     **{name: value for name, value in vars(fingerprint).items() if name.endswith("_BIT")},
     **{name: getattr(recorder, name) for name in ("STEP", "AUTORESET")},
-    **{name: getattr(api, name) for name in ("DEVICE_JOYPAD", "ID_JOYPAD_MASK", "ASK_BITS")},
-    **{ask.name: int(ask) for ask in api.Ask},
+    **{name: getattr(api, name) for name in ("DEVICE_JOYPAD", "ID_JOYPAD_MASK", "COMMAND_BITS")},
+    **{command.name: int(command) for command in api.EnvironmentCommand},
     "MOST_PIXELS": resize.MOST_PIXELS,
     **{name: getattr(sparse, name) for name in ("BLOCK", "MOST_PARTS")},
 }
-ONLY_IN_C = {
-    *(
-        "MAX_BUFFERS",
-        "BLOCK_BYTES",
-        "LANE_GROUPS",
-    ),
-    *("SIZE_BYTES",),
-}
+ONLY_IN_C = {"MAX_BUFFERS", "BLOCK_BYTES", "LANE_GROUPS", "SIZE_BYTES"}
 
 
 def named_in_c():
