@@ -305,7 +305,8 @@ def test_the_first_difference_is_told_with_what_to_do():
 
 
 def test_an_environment_that_differs_by_itself_is_reported():
-    assert "two plain runs of the environment differ" in words(first_difference=dataclasses.replace(WRONG, after_fault=False))
+    undisturbed = dataclasses.replace(WRONG, after_fault=False)
+    assert "two plain runs of the environment differ" in words(first_difference=undisturbed)
 
 
 def test_an_info_that_differs_may_be_ignored_by_name():
