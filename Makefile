@@ -4,7 +4,7 @@
 #   make test    every test, two halves at a time; long ones in their short form     (within 8 minutes on 2 cores)
 #   make test-full  the same with the long forms: whole products instead of pairs, more kills, more seeds
 #   make soak    a million steps of eight emulated games; memory must stay flat       (about half an hour)
-#   make check   ruff, mypy, import direction, codespell
+#   make check   ruff, mypy, import direction, house rules, codespell
 #   make bench   peers and Ninelives side by side; writes benchmarks/RESULTS.md
 #   make docs    the documentation as a site in ./site; make docs-serve shows it at http://127.0.0.1:8000
 #   make dist    source distribution and wheel in ./dist
@@ -38,7 +38,7 @@ check: .venv/full
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check --quiet $(SOURCES)
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q tests/unit/test_import_direction.py
+	$(BIN)/python -m pytest -q tests/unit/test_import_direction.py tests/unit/test_house_rules.py
 	$(BIN)/codespell $(PROSE)
 
 # Two halves of about the same length at the same time; with ARGS, pytest as it is. The half with process tests has

@@ -85,7 +85,7 @@ def test_whether_an_attribute_exists_is_known_also_if_it_cannot_be_sent(envs):
         envs.get_attr("lock")
 
 
-def test_an_error_in_a_method_is_told_and_the_episode_goes_on(envs):
+def test_an_error_in_a_method_is_raised_and_the_episode_goes_on(envs):
     before = envs.step(np.zeros(N, np.int64))[0]
     with pytest.raises(ninelives.EnvRaisedError, match="not this one"):
         envs.env_method("refuse")

@@ -36,7 +36,7 @@ class MortalDict(Mortal):
 
 
 class MortalMasked(Mortal):
-    """Knows no mask before its first reset, and dies of the question if told so."""
+    """Has no mask before its first reset; if ``is_tired``, the call for the mask kills its worker."""
 
     is_tired = False
 
@@ -171,12 +171,12 @@ def test_action_masks_are_there_in_every_row_of_a_fault():
         assert masks[2].tolist() == [True, (obs[2, 0] - 1) % 2 == 0, False]
 
 
-@pytest.mark.parametrize("death", ["between two steps", "of the question"])
+@pytest.mark.parametrize("death", ["between two steps", "in the call"])
 def test_a_worker_that_dies_before_its_next_action_leaves_its_mask_open_and_its_episode_ended(death):
     with opened(MortalMasked) as envs:
         last = begin(envs)
         envs.env_method("action_masks")
-        if death == "of the question":
+        if death == "in the call":
             envs.set_attr("is_tired", True, indices=2)
         else:
             os.kill(envs.pool.worker_pids[1], signal.SIGKILL)
@@ -208,7 +208,7 @@ def test_a_quarantined_slot_stays_out_and_the_others_go_on():
             envs.env_method("action_masks")
 
 
-def test_a_mask_that_raises_in_a_healthy_environment_is_told():
+def test_a_mask_that_raises_in_a_healthy_environment_is_an_error():
     with opened(MortalMasked) as envs:
         envs.seed(1)
         envs.reset()

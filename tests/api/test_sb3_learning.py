@@ -1,4 +1,4 @@
-"""SB3's wrappers, evaluation, callbacks and learners on top of the view."""
+"""SB3's wrappers, evaluation, callbacks and learners on top of our ``VecEnv``."""
 
 import sys
 from contextlib import closing
@@ -54,7 +54,7 @@ def opened(env, n_envs=N, wrap=lambda envs: envs, **settings):
     return closing(wrap(VecEnv(env, n_envs, **{"workers": 1, **settings})))
 
 
-def as_told(infos, with_episodes):
+def comparable(infos, with_episodes):
     """Infos without times; and without episodes where only ours have them, SB3 having no Monitor there."""
     for info in infos:
         episode = info.pop("episode", None)
@@ -84,7 +84,7 @@ def test_a_wrapper_of_sb3_gives_the_same_as_on_dummy_vec_env(name):
         for i in range(25):
             (*mine, infos), (*wanted, wanted_infos) = (envs.step(np.zeros(N, np.int64)) for envs in (ours, theirs))
             assert_same(mine, wanted, f"step {i}")
-            assert_same(*(as_told(told, name == "monitored") for told in (infos, wanted_infos)), f"infos {i}")
+            assert_same(*(comparable(each, name == "monitored") for each in (infos, wanted_infos)), f"infos {i}")
 
 
 def test_a_monitor_writes_its_file(tmp_path):

@@ -1,4 +1,4 @@
-"""Stable-Baselines3's view: step for step what SB3's own vector environments give, and what they get wrong."""
+"""Our ``VecEnv``, step for step: equal to SB3's own vector environments, and right where they are wrong."""
 
 import copy
 import subprocess
@@ -140,22 +140,22 @@ def test_the_terminal_observation_is_true_where_an_environment_reuses_its_buffer
     assert all(count == length > 0 for count, length in seen)
 
 
-def test_a_time_limit_is_told_apart_from_a_true_end():
+def test_a_time_limit_is_distinguished_from_a_true_end():
     with opened(Seeded) as envs:
         envs.seed(3)
         envs.reset()
-        told = set()
+        ends = set()
         for _ in range(40):
             *_, dones, infos = envs.step(np.zeros(N, np.int64))
             for done, info in zip(dones, infos, strict=True):
                 assert ("terminal_observation" in info) == done
                 if done:  # these environments are cut after an odd number of steps
                     assert info["TimeLimit.truncated"] == (info["terminal_observation"][0] % 2 == 1)
-                told.add((bool(done), info["TimeLimit.truncated"]))
-    assert told == {(False, False), (True, False), (True, True)}
+                ends.add((bool(done), info["TimeLimit.truncated"]))
+    assert ends == {(False, False), (True, False), (True, True)}
 
 
-def test_what_was_handed_out_may_be_kept_and_changed():
+def test_returned_values_may_be_kept_and_changed():
     with opened(ChattyDict) as envs, opened(ChattyDict) as clean:
         for each in (envs, clean):
             each.seed(3)
@@ -240,10 +240,10 @@ def test_a_reset_drops_the_step_under_way():
         assert (envs.step(np.zeros(N, np.int64))[0][:, 0] == 1).all()
 
 
-def test_episodes_are_told_as_a_monitor_tells_them():
+def test_episodes_are_reported_as_by_a_monitor():
     theirs = DummyVecEnv([lambda: Monitor(Seeded())] * N)
     with opened(Seeded) as ours:
-        told = 0
+        reported = 0
         for envs in (ours, theirs):
             envs.seed(5)
             envs.reset()
@@ -252,12 +252,12 @@ def test_episodes_are_told_as_a_monitor_tells_them():
             for info, other in zip(infos, wanted, strict=True):
                 assert ("episode" in info) == ("episode" in other)
                 if "episode" in other:
-                    told += 1
+                    reported += 1
                     assert set(info["episode"]) == set(other["episode"]) == {"r", "l", "t"}
                     assert info["episode"]["r"] == pytest.approx(other["episode"]["r"], abs=1e-6)
                     assert info["episode"]["l"] == other["episode"]["l"]
                     assert 0 <= info["episode"]["t"] < 60
-    assert told > N
+    assert reported > N
 
 
 def test_a_monitor_in_the_environment_is_believed():
@@ -265,16 +265,16 @@ def test_a_monitor_in_the_environment_is_believed():
         assert envs.env_is_wrapped(Monitor) == [True, True]
         envs.seed(5)
         envs.reset()
-        ends = told = 0
+        ends = reported = 0
         for _ in range(30):
             *_, dones, infos = envs.step(np.zeros(2, np.int64))
             ends += dones.sum()
-            told += sum("episode" in info for info in infos)
+            reported += sum("episode" in info for info in infos)
     assert ends == 30, "the wrapper outside ends an episode every second step"
-    assert told < ends, "a false end is not an episode to the Monitor inside"
+    assert reported < ends, "a false end is not an episode to the Monitor inside"
 
 
-def test_a_view_on_a_pool_of_ones_own_closes_it():
+def test_a_view_of_an_existing_pool_closes_it():
     pool = ninelives.Pool(Seeded, 4, workers=2, groups=2, autoreset="same_step", seed_episodes=False)
     envs = VecEnv.of(pool)
     assert envs.pool is pool

@@ -51,7 +51,7 @@ MIXED_TREES = [grown(np.random.default_rng(seed), MIXED) for seed in range(4)]
 
 
 def assert_travels(space, beside):
-    """Actions are told to the environment, which checks and shows them; its own samples come out as Gymnasium's do."""
+    """The environment checks the actions it gets and shows them; its own samples come out as from Gymnasium."""
     spec = ninelives.EnvSpec(Echo, {"space": space, "beside": beside})
     theirs = SyncVectorEnv([lambda: Echo(space, beside)] * NUM_ENVS)
     with closing(ninelives.VectorEnv(spec, NUM_ENVS, workers=1, on_fault="raise")) as ours:

@@ -1,4 +1,4 @@
-"""What is asked of the environments outside a step: methods, attributes, frames, and the end."""
+"""Calls into the environments outside a step: methods, attributes, frames, and close."""
 
 from contextlib import closing
 
@@ -51,7 +51,7 @@ def test_set_attr_with_the_wrong_number_of_values_changes_nothing(envs):
     assert envs.get_attr("colour") == (7, 7, 7)
 
 
-def test_an_error_in_a_call_is_told_with_its_traceback_and_the_episode_goes_on(envs):
+def test_an_error_in_a_call_is_raised_with_its_traceback_and_the_episode_goes_on(envs):
     before, *_ = envs.step(np.zeros(NUM_ENVS, np.int64))
     with pytest.raises(ninelives.EnvRaisedError, match="not this one") as caught:
         envs.call("refuse")
@@ -85,7 +85,7 @@ def test_stepping_before_the_first_reset_is_refused():
         envs.step([0, 0])
 
 
-def test_the_end_comes_once_and_is_told_afterwards():
+def test_close_may_be_repeated_and_later_calls_are_refused():
     envs = ninelives.VectorEnv("CartPole-v1", 2, workers=1)
     assert repr(envs) == "VectorEnv(CartPole-v1, num_envs=2)"
     assert isinstance(envs.spec, gymnasium.envs.registration.EnvSpec)

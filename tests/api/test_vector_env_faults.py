@@ -1,4 +1,4 @@
-"""A worker that dies is visible in two places, and only then: infos["fault"] and the valid mask."""
+"""A worker that dies shows in two places, infos["fault"] and the valid mask, and only in the rows it concerns."""
 
 from contextlib import closing
 
@@ -29,11 +29,11 @@ def test_a_cut_row_is_truncated_masked_and_named_then_a_fresh_episode_follows(mo
         rows = [envs.step(IDLE)]
         while not envs.valid.all() and len(rows) < 30:
             rows.append(envs.step(IDLE))
-        (fresh, *_, told), (first, *_, silent) = rows[-2:]
+        (fresh, *_, infos), (first, *_, later_infos) = rows[-2:]
         np.testing.assert_array_equal(fresh[KILLED, 0], 0)
-        np.testing.assert_array_equal(told["valid"], ~KILLED, "the first row of an episode belongs to no transition")
+        np.testing.assert_array_equal(infos["valid"], ~KILLED, "the first row of an episode belongs to no transition")
         np.testing.assert_array_equal(first[KILLED, 0], 1)
-        assert "valid" not in silent
+        assert "valid" not in later_infos
         np.testing.assert_array_equal(first[~KILLED, 0], before[~KILLED, 0] + 1 + len(rows))
 
 
@@ -70,7 +70,7 @@ def test_a_masked_reset_heals_the_cut_rows():
         np.testing.assert_array_equal(envs.step(IDLE)[0][:, 0], [2, 2, 1, 1])
 
 
-def test_raise_tells_the_fault_as_an_error():
+def test_on_fault_raise_raises_the_fault_as_an_error():
     with opened("NextStep", on_fault="raise") as envs:
         envs.reset(seed=1)
         with pytest.raises(ninelives.WorkerCrashedError, match="SIGKILL"):

@@ -1,4 +1,4 @@
-"""make_vec takes what gymnasium.make_vec takes; a view can also be put on a pool of one's own."""
+"""make_vec accepts what gymnasium.make_vec accepts; a view can also be made of an existing pool."""
 
 from contextlib import closing
 
@@ -43,7 +43,7 @@ def test_one_environment_is_made_by_default():
         assert envs.reset()[0].shape == (1, 2)
 
 
-def test_a_wrapper_that_does_not_fit_is_told_with_the_traceback_of_the_worker():
+def test_a_wrapper_that_does_not_fit_is_reported_with_the_traceback_of_the_worker():
     with pytest.raises(ninelives.WorkerStartError, match="RescaleAction") as caught:
         ninelives.make_vec(
             Seeded, wrappers=[lambda env: RescaleAction(env, -1, 1)], vector_kwargs={"start_attempts": 1}

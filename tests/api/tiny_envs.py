@@ -1,4 +1,4 @@
-"""Tiny environments, each with one habit that a vector environment has to get right, and how batches are compared."""
+"""Tiny environments, each with one property that a vector environment must handle, and how batches are compared."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class Seeded(gymnasium.Env):
         super().reset(seed=seed)
         self.count, self.action = 0, None
         self.length = int(self.np_random.integers(2, self.longest))
-        return self.see(), self.tell()
+        return self.see(), self.info()
 
     def step(self, action):
         self.count, self.action = self.count + 1, action
         over = self.count >= self.length
         terminated = over and self.length % 2 == 0
-        return self.see(), float(self.np_random.normal()), terminated, over and not terminated, self.tell()
+        return self.see(), float(self.np_random.normal()), terminated, over and not terminated, self.info()
 
     def see(self) -> Any:
         return np.array([self.count, self.np_random.normal()])
 
-    def tell(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         return {}
 
     def is_native(self) -> bool:
@@ -76,7 +76,7 @@ class Counting(Seeded):
 class Chatty(Seeded):
     """Infos of every kind; most appear on some steps of some environments only."""
 
-    def tell(self):
+    def info(self):
         info: dict[str, Any] = {"count": self.count, "half": self.count / 2, "even": self.count % 2 == 0}
         if self.count == 0:
             info["born"] = {"length": self.length, "deep": {"seed": int(self.np_random.integers(100))}}

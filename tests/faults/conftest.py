@@ -1,4 +1,4 @@
-"""The run that nothing disturbed, to compare the others with; and programs that are ended with their test."""
+"""The undisturbed run that others are compared with; and programs that end with their test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole programs of a user, run as he would run them: each with a temporary directory and a mark of its own."""
+"""Whole programs of a user, each with its own temporary directory and its own mark."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Program:
         )
 
     def await_line(self, line):
-        """Wait until the program says this."""
+        """Wait until the program prints this line."""
         said = self._popen.stdout.readline()
         assert said == line + "\n", f"said {said!r}\n{self._popen.stderr.read()}"
 
@@ -46,7 +46,7 @@ class Program:
         return self._popen.returncode, out, err
 
     def kill(self):
-        """Kill it, and it alone."""
+        """Kill the program itself, not its group."""
         with self._popen:
             self._popen.kill()
 
@@ -56,7 +56,7 @@ class Program:
 
 
 def reap_orphans():
-    """Orphans of a killed program fall to the test process (see the session fixture): reap them as init would."""
+    """The test process adopts orphans of a killed program (see the session fixture): reap them as init would."""
     for process in leftovers.descendants():
         with contextlib.suppress(ChildProcessError):
             os.waitpid(process.pid, os.WNOHANG)

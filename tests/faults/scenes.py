@@ -122,14 +122,14 @@ def keeper_of(pool):
 
 
 def kill_keeper(pool):
-    """Kill the parent of the workers, and take the workers that die with it from the table in its place."""
+    """Kill the parent of the workers, and reap the workers that die with it."""
     pids = pool.worker_pids
     os.kill(keeper_of(pool), signal.SIGKILL)
     bury(pids)
 
 
 def bury(pids, within_s=5.0):
-    """Wait for orphans. They fall to the test process (see the session fixture), which must reap them as init would."""
+    """Wait for orphans. The test process adopts them (see the session fixture) and must reap them as init would."""
     end = time.monotonic() + within_s
     left = set(pids)
     while left and time.monotonic() < end:
@@ -143,7 +143,7 @@ def bury(pids, within_s=5.0):
 
 
 class Curious(CountingEnv):
-    """Tells where it lives, and how long its construction took by the machine's clock."""
+    """Reports where it lives, and how long its construction took by the machine's clock."""
 
     def __init__(self, diary=None, construct_s=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-"""How often a thing may break: pauses that grow, quarantine of a slot, the end of a pool."""
+"""Restart budgets: pauses that grow, quarantine of a slot, the end of a pool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker has of its own, what it holds of others, and that its children go with it."""
+"""What a worker owns, that it holds nothing of other processes, and that its children die with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A time-out never shifts replies: whatever comes late, every valid row stays the successor of the one before."""
+"""A timeout never shifts replies: whatever is late, every valid row is the successor of the row before it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_worker_that_is_stopped_and_goes_on_stays_in_step(asleep_s):
     assert batch.valid.all()
 
 
-def test_learner_that_thinks_longer_than_every_deadline_kills_nobody():
+def test_learner_that_thinks_longer_than_every_deadline_kills_no_worker():
     with pool_of(Fragile("nap", When("step", slots=())), start_method="fork", **deadlines("step", "reset")) as pool:
         pool.reset(seed=3)
         pool.step(actions_at(1))

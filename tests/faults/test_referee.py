@@ -1,4 +1,4 @@
-"""The judge is judged: a referee that lets a wrong row pass would make every other test here worthless."""
+"""Tests of the referee itself: one that accepts a wrong row would make every other test here worthless."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may start when: at most so many at once, with pauses, under a machine-wide lock that no death can keep."""
+"""Which worker may start when: a limited number at once, with pauses, under a lock that is free after any death."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_start_lock_is_free_again_when_its_holder_breaks(fault, tmp_path):
     env = Fragile(fault, When("construct", slots=(0,)))
     settings = {"num_envs": 2, "workers": 2, "start_method": "fork", "start_lock": lock, "construct_timeout_s": 0.5}
     with pool_of(env, **settings) as pool:
-        assert [told.phase for told in of_kind(pool, FaultSeen)] == ["construct"]
+        assert [fault.phase for fault in of_kind(pool, FaultSeen)] == ["construct"]
         with pool_of(CountingEnv, **settings) as other:
             assert other.reset(seed=1).valid.all()
 
@@ -106,7 +106,7 @@ def test_worker_whose_construction_fails_does_not_hold_up_the_others():
     assert ready == [1, 2, 0]
 
 
-def test_start_is_told_worker_by_worker():
+def test_start_is_reported_worker_by_worker():
     with pool_of(CountingEnv, num_envs=3, workers=3, start_method="fork", start_concurrency=1) as pool:
         assert [(event.started, event.total) for event in of_kind(pool, WorkerSpawned)] == [(1, 3), (2, 3), (3, 3)]
         assert [(event.ready, event.total) for event in of_kind(pool, WorkerReady)] == [(1, 3), (2, 3), (3, 3)]

@@ -74,8 +74,8 @@ class Poisonous(CountingEnv):
         return super().step(action)
 
 
-class Told(CountingEnv):
-    """Takes words for actions, which are not written down."""
+class TextActions(CountingEnv):
+    """Takes text for actions, which the journal does not record."""
 
     def __init__(self):
         super().__init__()

@@ -51,13 +51,13 @@ class Streams:
             self.send(range(self._pool.num_envs))
             self.recv()
 
-    def step_until_told(self, kind, count, within_s=10.0):
-        """Step until so many events of a kind are told; the news may come a moment after the rows."""
+    def step_until_reported(self, kind, count, within_s=10.0):
+        """Step until there are so many events of a kind; they may come a moment after the rows."""
         end = time.monotonic() + within_s
-        while len(told := of_kind(self._pool, kind)) < count:
-            assert time.monotonic() < end, f"{len(told)} of {count} {kind.__name__}"
+        while len(seen := of_kind(self._pool, kind)) < count:
+            assert time.monotonic() < end, f"{len(seen)} of {count} {kind.__name__}"
             self.step()
-        return told
+        return seen
 
     def send(self, slots):
         actions = [self._action(slot, len(self.rows[slot])) for slot in slots]

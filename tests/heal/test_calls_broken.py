@@ -1,4 +1,4 @@
-"""A call gives its result or an error that says what broke; it is never lost without a word, and never made twice."""
+"""A call returns its result or an error that says what failed; it is never lost silently and never made twice."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ def test_a_call_into_a_slot_that_cannot_be_healed_says_so_and_the_next_one_is_ma
         assert not pool.step(NOOP[:1]).valid
 
 
-def test_an_environment_that_cannot_be_built_anew_for_a_call_is_told_of():
+def test_an_environment_that_cannot_be_built_anew_for_a_call_is_an_error():
     with ninelives.Pool(BuiltTwice, 2, workers=1, on_fault="cut", start_method="fork") as pool:
         pool.reset(seed=0)
         pool.call("touch")
@@ -37,7 +37,7 @@ def test_an_environment_that_cannot_be_built_anew_for_a_call_is_told_of():
             pool.call("touch")
 
 
-def test_an_environment_that_cannot_be_built_anew_for_a_state_is_told_of():
+def test_an_environment_that_cannot_be_built_anew_for_a_state_is_an_error():
     with ninelives.Pool(BuiltTwice, 2, workers=1, start_method="fork") as pool:
         pool.reset(seed=0)
         pool.step(NOOP)

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from mortal_games import POISON, POISON_STEP, Moody, Poisonous, Told
+from mortal_games import POISON, POISON_STEP, Moody, Poisonous, TextActions
 from streams import SLOTS, Streams, action_at, kill_worker, of_kind, pool_of, undisturbed
 
 import ninelives
@@ -33,7 +33,7 @@ def test_a_killed_worker_is_an_event_and_nothing_else():
         streams = Streams(pool)
         streams.step(7)
         kill_worker(pool, 0)
-        healed = streams.step_until_told(SlotHealed, 2)
+        healed = streams.step_until_reported(SlotHealed, 2)
         streams.step(STEPS)
         assert len(of_kind(pool, FaultSeen)) == 1
     assert streams.agree_with(calm)
@@ -134,9 +134,9 @@ def test_chance_that_has_not_shown_yet_is_healed():
     assert [streams.masked(slot) for slot in range(SLOTS)] == [[]] * SLOTS
 
 
-def test_an_environment_whose_actions_are_not_written_down_is_cut_and_told_why():
+def test_an_environment_whose_actions_are_not_journalled_is_cut_and_the_reason_is_reported():
     words = ["ab"] * SLOTS
-    with pool_of(Told) as pool:
+    with pool_of(TextActions) as pool:
         pool.reset(seed=1)
         pool.step(words)
         kill_worker(pool, 0)
@@ -207,7 +207,7 @@ def test_an_environment_that_raises_once_is_healed(tmp_path, phase):
     with pool_of(Fragile("raise_error", when, episode_steps=6)) as pool:
         streams = Streams(pool)
         streams.step(STEPS)
-        healed = streams.step_until_told(SlotHealed, 1)
+        healed = streams.step_until_reported(SlotHealed, 1)
         faults = of_kind(pool, FaultSeen)
     assert os.path.exists(once)
     assert [(fault.kind, fault.slots) for fault in faults] == [("raised", (1,))]

@@ -1,4 +1,4 @@
-"""States of slots: kept, loaded into other slots and other pools, handed from one to all; and healed afterwards."""
+"""States of slots: saved, loaded into other slots and pools, broadcast from one to all, and healed afterwards."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_slots_go_on_from_a_saved_state_as_they_did_the_first_time(env, is_snaps
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", Saved], ids=["recipe", "snapshot"])
-def test_everybody_goes_on_from_the_best_slot_also_when_workers_are_killed_then(env):
+def test_all_slots_go_on_from_the_best_slot_also_when_workers_are_killed_then(env):
     with opened(env) as pool:
         pool.reset(seed=3)
         play(pool, 6)

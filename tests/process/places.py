@@ -1,4 +1,4 @@
-"""Environments that tell about the process they live in. Imported by workers: keep it free of pytest."""
+"""Environments that report on the process they live in. Imported by workers: keep it free of pytest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from ninelives.testing import CountingEnv
 
 
-class Telling(CountingEnv):
+class Introspective(CountingEnv):
     """Answers questions about itself and its process."""
 
     def __init__(self, episode_steps=0, colour="black"):

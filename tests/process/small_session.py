@@ -1,4 +1,4 @@
-"""A small session of tests that our own ``conftest.py`` watches over."""
+"""A small pytest session that uses our own ``conftest.py``."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ TESTS = Path(__file__).parents[1]
 
 
 def run_session(place, tests, conftest="", **environ):
-    """What pytest says to one file of ``tests``; ``conftest`` is said after our own."""
+    """The result of pytest on one file ``tests``; ``conftest`` is appended to our own."""
     (place / "conftest.py").write_text((TESTS / "conftest.py").read_text() + conftest)
     (place / "test_small.py").write_text(tests)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rEfs", "--tb=short", str(place)]

@@ -1,4 +1,4 @@
-"""``check_env``: what an author learns about an environment before a training run does."""
+"""``check_env``: what an author learns about an environment before training with it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUICK = {"steps": 40, "start_methods": ("fork",)}
 
 
 class Chance(CountingEnv):
-    """Draws from a generator that nobody seeds."""
+    """Draws from a generator that is never seeded."""
 
     def step(self, action):
         obs, reward, *rest = super().step(action)
@@ -110,7 +110,7 @@ class Slow(CountingEnv):
         return super().step(action)
 
 
-def test_good_environment_is_told_to_be_good_with_every_start_method():
+def test_good_environment_passes_with_every_start_method():
     report = check_env("CartPole-v1", steps=100)
     assert report.env == "CartPole-v1"
     assert report.deterministic
@@ -129,7 +129,7 @@ def test_good_environment_is_told_to_be_good_with_every_start_method():
     [(Chance, "reward of row 1"), (ForgetsToReseed, "observation of row 0")],
     ids=["chance", "reseed"],
 )
-def test_environment_that_is_not_repeatable_is_told_where_it_differs_first(env, difference):
+def test_environment_that_is_not_repeatable_is_reported_with_its_first_difference(env, difference):
     report = check_env(env, **QUICK)
     assert not report.deterministic
     assert report.first_difference.startswith(difference)

@@ -1,4 +1,4 @@
-"""What an environment says in words meant for its user reaches the user, though it was said in a worker."""
+"""Warnings and refusals that an environment addresses to its user reach the user from the worker."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_a_warning_of_ours_is_given_again_in_the_parent_once_and_no_other_is(wor
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")
         with ninelives.Pool(Wordy, 2, workers=workers) as pool:
-            told = [event.text for event in pool.events if isinstance(event, ninelives.events.EnvWarned)]
-    assert [str(warning.message) for warning in given] == told == ["the ROM is another revision"]
+            texts = [event.text for event in pool.events if isinstance(event, ninelives.events.EnvWarned)]
+    assert [str(warning.message) for warning in given] == texts == ["the ROM is another revision"]
     assert given[0].filename == __file__
 
 

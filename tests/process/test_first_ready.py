@@ -1,4 +1,4 @@
-"""Batches of the first slots that are ready: the slow one holds up nobody, and nobody starves."""
+"""Batches of the first slots that are ready: a slow slot delays no other, and no slot starves."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_no_slot_starves_when_all_are_alike(batch_size):
     with ninelives.Pool(CountingEnv, 8, workers=2, batch_size=batch_size, start_method="fork") as pool:
         counts, seen = play(pool, 40_000 // batch_size)
     assert {len(batch) for batch in seen} == {batch_size}
-    assert counts.min() > 0.1 * counts.mean()  # who is ready first comes more often; nobody is left out
+    assert counts.min() > 0.1 * counts.mean()  # slots that are ready first come more often; none is left out
 
 
 @pytest.mark.parametrize("native", ["1", "0"])

@@ -1,4 +1,4 @@
-"""The fixture that fails whoever leaves something behind really does: a small session that leaks in every way."""
+"""The leak fixture really fails tests that leave something behind: a small session that leaks in every way."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_on_anyones_machine_they_are_skips_that_say_what_is_missing(tmp_path):
     assert "5 skipped, 1 xfailed" in done.stdout
     for reason in ("a core", "an emulator", "No module named 'no_such_package'", "a compiler"):
         assert f": missing: {reason}\n" in done.stdout
-    assert "missing.py" not in done.stdout, "the skip is told of where the test is, not where it is made"
+    assert "missing.py" not in done.stdout, "the skip is reported where the test is, not where it is raised"
 
 
 def test_where_nothing_may_be_missing_each_of_them_fails_and_plain_skips_stay(tmp_path):

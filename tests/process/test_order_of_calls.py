@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from places import Telling
+from places import Introspective
 
 import ninelives
 from ninelives.spec.call import CallRequest
@@ -15,7 +15,7 @@ NONE = [0, 0, 0]
 
 @pytest.fixture
 def pool():
-    with ninelives.Pool(Telling, 3, workers=2, start_method="fork") as made:
+    with ninelives.Pool(Introspective, 3, workers=2, start_method="fork") as made:
         yield made
 
 
@@ -58,7 +58,7 @@ def test_wrong_number_of_actions_is_refused_and_nothing_is_sent(pool, actions):
 
 
 def test_everything_after_close_is_refused_as_closed_by_you():
-    pool = ninelives.Pool(Telling, 3, workers=1, start_method="fork")
+    pool = ninelives.Pool(Introspective, 3, workers=1, start_method="fork")
     pool.reset(seed=1)
     pool.close()
     for late in (
@@ -127,7 +127,7 @@ def test_call_that_raises_is_the_callers_mistake_and_the_episode_goes_on(pool):
     assert batch.obs[:, STEP].tolist() == [2, 2, 2]
 
 
-def test_call_whose_result_cannot_travel_is_told_and_the_episode_goes_on(pool):
+def test_call_whose_result_cannot_be_sent_is_an_error_and_the_episode_goes_on(pool):
     pool.reset(seed=1)
     with pytest.raises(ninelives.EnvRaisedError, match="pickle"):
         pool.call("give_back_a_lock")
@@ -139,7 +139,7 @@ def test_call_of_a_missing_method_names_it(pool):
         pool.call("no_such_method")
 
 
-def test_worker_that_crashes_under_a_call_is_told_and_comes_back(pool):
+def test_worker_that_crashes_in_a_call_is_reported_and_comes_back(pool):
     pool.reset(seed=1)
     with pytest.raises(ninelives.WorkerCrashedError, match="SIGABRT") as caught:
         pool.call("crash", slots=[2])
@@ -149,7 +149,7 @@ def test_worker_that_crashes_under_a_call_is_told_and_comes_back(pool):
 
 
 def test_call_that_hangs_is_ended_at_its_deadline():
-    class Sleepy(Telling):
+    class Sleepy(Introspective):
         def nap(self):
             Fragile("hang_sleeping", When("construct"))()
 
@@ -162,7 +162,7 @@ def test_call_that_hangs_is_ended_at_its_deadline():
 
 
 def test_step_of_a_finished_slot_is_refused_where_autoreset_is_disabled():
-    with ninelives.Pool(lambda: Telling(2), 2, workers=1, start_method="fork", autoreset="disabled") as pool:
+    with ninelives.Pool(lambda: Introspective(2), 2, workers=1, start_method="fork", autoreset="disabled") as pool:
         pool.reset(seed=1)
         pool.step([0, 0])
         assert pool.step([0, 0]).terminated.all()
@@ -173,6 +173,6 @@ def test_step_of_a_finished_slot_is_refused_where_autoreset_is_disabled():
 
 
 def test_pool_says_what_it_is(pool):
-    assert repr(pool) == "Pool(Telling, num_envs=3, batch_size=3, 2 workers)"
+    assert repr(pool) == "Pool(Introspective, num_envs=3, batch_size=3, 2 workers)"
     pool.close()
     assert "closed" in repr(pool)

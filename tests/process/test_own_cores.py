@@ -1,4 +1,4 @@
-"""``pin_workers``: as many workers as cores each keep to one of their own, and so does who takes a dead one's place."""
+"""``pin_workers``: if there are as many workers as cores, each has its own core, and so has its replacement."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_each_of_as_many_workers_as_cores_has_its_own(two_cores, method):
 
 
 @pytest.mark.parametrize("spares", [0, 1])
-def test_whoever_takes_a_dead_workers_place_takes_its_core(two_cores, spares):
+def test_the_replacement_of_a_dead_worker_takes_its_core(two_cores, spares):
     with ninelives.Pool(CountingEnv, 4, workers=2, spares=spares, pin_workers=True) as pool:
         pool.reset(seed=0)
         expected, victim = cores_of(pool), pool.worker_pids[1]

@@ -9,7 +9,7 @@ import threading
 import gymnasium
 import numpy as np
 import pytest
-from places import Odd, Telling
+from places import Introspective, Odd
 
 import ninelives
 from ninelives.testing import CountingEnv, Referee
@@ -46,7 +46,7 @@ def test_rows_depend_neither_on_the_start_method_nor_on_the_number_of_workers(me
 
 @pytest.mark.parametrize("method", METHODS)
 def test_environments_live_in_their_workers_and_never_in_the_parent(method):
-    with ninelives.Pool(Telling, 4, workers=2, start_method=method) as pool:
+    with ninelives.Pool(Introspective, 4, workers=2, start_method=method) as pool:
         pids = pool.call("pid")
         assert os.getpid() not in pids
         assert pids == (pool.worker_pids[0],) * 2 + (pool.worker_pids[1],) * 2
@@ -65,14 +65,14 @@ def test_environment_given_by_path_is_never_imported_by_the_parent(method, tmp_p
 @pytest.mark.parametrize("method", METHODS)
 def test_environment_is_a_gymnasium_id_or_a_spec_or_a_closure(method):
     colour = "white"
-    for env, told in [
+    for env, colours in [
         (ninelives.EnvSpec("CartPole-v1", {"max_episode_steps": 7}), None),
-        (ninelives.EnvSpec(Telling, {"colour": "grey"}), "grey"),
-        (lambda: Telling(colour=colour), "white"),
+        (ninelives.EnvSpec(Introspective, {"colour": "grey"}), "grey"),
+        (lambda: Introspective(colour=colour), "white"),
     ]:
         with ninelives.Pool(env, 2, workers=1, start_method=method) as pool:
             assert pool.reset(seed=1).valid.all()
-            assert told is None or pool.call("colour") == (told, told)
+            assert colours is None or pool.call("colour") == (colours, colours)
 
 
 def test_spaces_metadata_and_spec_come_from_the_workers():
@@ -106,7 +106,7 @@ def test_slots_with_different_spaces_are_refused(workers):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_workers_do_not_share_the_state_of_global_random_generators(method):
-    with ninelives.Pool(Telling, 3, workers=3, start_method=method) as pool:
+    with ninelives.Pool(Introspective, 3, workers=3, start_method=method) as pool:
         drawn = pool.call("drawn")
     assert len({python for python, _ in drawn}) == 3
     assert len({numpy for _, numpy in drawn}) == 3
@@ -117,13 +117,13 @@ def test_unknown_setting_is_answered_with_the_nearest_name():
         ninelives.Pool(CountingEnv, 2, start_methd="fork")
 
 
-def test_sinks_hear_of_the_start_and_of_the_end():
-    heard = []
+def test_sinks_receive_the_start_and_the_end():
+    received = []
 
-    class Ear:
+    class Receiver:
         def emit(self, event):
-            heard.append(type(event).__name__)
+            received.append(type(event).__name__)
 
-    ninelives.Pool(CountingEnv, 2, workers=2, start_method="fork", sinks=[Ear()]).close()
-    assert heard.count("WorkerReady") == 2
-    assert heard.index("WorkerReady") < heard.index("PoolStarted") < heard.index("PoolClosed")
+    ninelives.Pool(CountingEnv, 2, workers=2, start_method="fork", sinks=[Receiver()]).close()
+    assert received.count("WorkerReady") == 2
+    assert received.index("WorkerReady") < received.index("PoolStarted") < received.index("PoolClosed")

@@ -117,7 +117,7 @@ def test_actions_that_are_no_arrays_go_by_mail_one_for_each_slot(writer_of):
         slab.writer.write_all(["a", "b", "c"])
 
 
-def test_the_last_action_of_a_slot_can_be_told_in_plain_words(writer_of):
+def test_the_last_action_of_a_slot_can_be_described(writer_of):
     slab = writer_of(spaces.Dict({"turn": spaces.Discrete(9), "push": spaces.Box(-1, 1, (1,), np.float32)}))
     slab.writer.write({"turn": [3], "push": [[0.5]]}, np.array([2]))
     assert slab.writer.last(2) == {"turn": 3, "push": [0.5]}

@@ -30,12 +30,12 @@ class Starts(RuleBasedStateMachine):
     def admit_all_that_may_start(self):
         while self.admission.could_admit(self.now):
             worker = self.admission.admit(self.now)
-            assert worker == self.waiting.pop(0), "first come, first served: nobody starves"
+            assert worker == self.waiting.pop(0), "first come, first served: none starves"
             assert self.last is None or self.now >= self.last + self.delay, "the pause between starts is kept"
             self.starting.add(worker)
             self.last = self.now
         paused = self.last is not None and self.now < self.last + self.delay
-        assert not self.waiting or len(self.starting) == self.at_once or paused, "nobody waits without a reason"
+        assert not self.waiting or len(self.starting) == self.at_once or paused, "no worker waits without a reason"
 
     @precondition(lambda self: self.starting)
     @rule(data=st.data())

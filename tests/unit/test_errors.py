@@ -61,7 +61,7 @@ def test_a_seed_or_action_of_zero_is_a_fact_too(value):
 @pytest.mark.parametrize(
     ("slots", "words"), [((3,), "slots 3 "), ((2, 1, 0), "slots 0-2 "), ((0, 2, 4, 5), "slots 0, 2, 4-5 ")]
 )
-def test_slots_are_told_as_ranges(slots, words):
+def test_slots_are_written_as_ranges(slots, words):
     assert words in Fault("crashed", "gone", slots, 0, 1, "idle").describe()
 
 

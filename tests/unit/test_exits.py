@@ -10,21 +10,21 @@ CORE_DUMPED = 0x80
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("core", [0, CORE_DUMPED])
-def test_signals_are_told_by_name(number, core):
+def test_signals_are_named(number, core):
     ending = Ending.of(int(number) | core)
     assert ending == Ending(number.name, None)
     assert number.name in ending.describe()
     assert ending.advice
 
 
-def test_a_signal_without_a_name_is_told_by_number():
+def test_a_signal_without_a_name_is_given_by_number():
     ending = Ending.of(int(signal.SIGRTMIN) + 3)
     assert ending.signal == f"signal {int(signal.SIGRTMIN) + 3}"
     assert ending.signal in ending.describe()
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 70, 255])
-def test_an_exit_code_is_told_also_when_it_says_success(code):
+def test_an_exit_code_is_reported_even_if_it_means_success(code):
     ending = Ending.of(code << 8)
     assert ending == Ending(None, code)
     assert ending.describe() == f"exited by itself with code {code}"

@@ -20,7 +20,7 @@ def test_the_machine_has_something_to_offer():
     assert host.memory_limit_bytes() > 1 << 20
 
 
-def test_the_size_of_a_process_is_told_and_that_of_none_is_zero():
+def test_the_memory_of_a_process_is_known_and_that_of_none_is_zero():
     assert host.resident_bytes(os.getpid()) > 1 << 20
     assert host.resident_bytes(2**22 + 1) == 0
 

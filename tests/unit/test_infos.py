@@ -20,7 +20,7 @@ KINDS = [
 FINAL = st.floats(-9, 9).map(lambda x: np.array([x]))
 
 
-def merge_infos(rows, size):
+def merged_infos(rows, size):
     merged = {}
     for row, info in rows:
         add_info(merged, info, row, size)
@@ -63,26 +63,26 @@ def assert_equal_infos(ours, theirs):
 
 @given(agreeing_rows())
 def test_merged_infos_are_those_of_gymnasium(rows):
-    assert_equal_infos(merge_infos(rows, SIZE), as_gymnasium_does(rows))
+    assert_equal_infos(merged_infos(rows, SIZE), as_gymnasium_does(rows))
 
 
 @given(st.permutations(range(SIZE)), st.lists(st.one_of(KINDS), min_size=SIZE, max_size=SIZE))
-def test_environments_that_disagree_about_a_key_lose_nothing_and_stop_nobody(order, values):
-    merged = merge_infos([(row, {"key": value}) for row, value in zip(order, values, strict=True)], SIZE)
+def test_environments_that_disagree_about_a_key_lose_nothing_and_raise_nothing(order, values):
+    merged = merged_infos([(row, {"key": value}) for row, value in zip(order, values, strict=True)], SIZE)
     assert merged["_key"].all()
     for row, value in zip(order, values, strict=True):
         np.testing.assert_equal(merged["key"][row], value)
 
 
-def test_a_dictionary_where_others_give_a_value_stops_nobody():
+def test_a_dictionary_where_others_give_a_value_raises_nothing():
     for rows in ([(0, {"key": {"deep": 1}}), (1, {"key": 2})], [(1, {"key": 2}), (0, {"key": {"deep": 1}})]):
-        merged = merge_infos(rows, SIZE)
+        merged = merged_infos(rows, SIZE)
         assert merged["key"]["deep"][0] == 1
 
 
 @pytest.mark.parametrize("value", [3, 2.5, True, np.float32(1.5), np.array([1, 2]), "word", None, {"deep": 1}])
 def test_every_kind_of_value_reaches_its_row_with_a_mask(value):
-    merged = merge_infos([(2, {"key": value})], SIZE)
+    merged = merged_infos([(2, {"key": value})], SIZE)
     assert merged["_key"].tolist() == [False, False, True, False]
     held = {"deep": merged["key"]["deep"][2]} if isinstance(value, dict) else merged["key"][2]
     np.testing.assert_equal(held, value)
@@ -90,11 +90,11 @@ def test_every_kind_of_value_reaches_its_row_with_a_mask(value):
 
 def test_final_observations_stay_whole_even_if_they_are_dictionaries():
     final = {"pixels": np.zeros(2), "speed": 1.0}
-    merged = merge_infos([(1, {"final_obs": final})], SIZE)
+    merged = merged_infos([(1, {"final_obs": final})], SIZE)
     assert merged["final_obs"].dtype == object
     assert merged["final_obs"][1] is final
 
 
 def test_nothing_said_is_nothing_merged():
-    assert merge_infos([], SIZE) == {}
-    assert merge_infos([(0, {}), (1, {})], SIZE) == {}
+    assert merged_infos([], SIZE) == {}
+    assert merged_infos([(0, {}), (1, {})], SIZE) == {}

@@ -1,4 +1,4 @@
-"""One worker's life, on a clock that only the tests move."""
+"""The life cycle of a worker, on a clock that only the tests advance."""
 
 import pytest
 from hypothesis import strategies as st
@@ -118,7 +118,7 @@ def test_a_new_generation_remembers_nothing_of_the_old_one():
 
 
 class AnyLife(RuleBasedStateMachine):
-    """Drives a machine as a crew does, next to a model of the process it commands."""
+    """Drives a machine as the supervisor does, next to a model of the process it commands."""
 
     @initialize()
     def begin(self):
@@ -185,7 +185,7 @@ class AnyLife(RuleBasedStateMachine):
         if Command.KILL in commands:
             dumped = before is WorkerState.DUMPING and self.now - self.dumped_at >= at(DUMP_GRACE_S)
             stopped = before is WorkerState.STOPPING and self.now - self.stopped_at >= at(STOP_GRACE_S)
-            assert dumped or stopped, "nobody is killed without having been asked first"
+            assert dumped or stopped, "no worker is killed without having been asked first"
 
     @rule()
     def retire(self):

@@ -91,7 +91,7 @@ def test_one_module_name_is_not_taken_letter_by_letter():
     assert "preload='numpy' must be a list" in refusal_of(preload="numpy")
 
 
-def test_declared_infos_are_float64_unless_told_otherwise():
+def test_declared_infos_are_float64_by_default():
     assert PoolOptions(info_keys=["speed", "fuel"]).info_dtypes == {"speed": "<f8", "fuel": "<f8"}
     wanted = PoolOptions(info_keys={"lives": np.int32, "alive": bool, "x": "f4"}).info_dtypes
     assert {key: np.dtype(dtype) for key, dtype in wanted.items()} == {"lives": "i4", "alive": "?", "x": "f4"}

@@ -1,4 +1,4 @@
-"""Nobody is given up for a time in which nobody could look."""
+"""Time in which the waiting process itself did not run does not count."""
 
 from ninelives.supervise.patience import LONGEST_LOOK_NS, Patience
 

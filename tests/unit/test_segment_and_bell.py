@@ -58,7 +58,7 @@ def test_a_segment_that_has_no_size_yet_cannot_be_mapped(fd):
         Segment(fd, 4096)
 
 
-def test_an_impossible_size_is_told_in_words(fd):
+def test_an_impossible_size_is_refused_with_a_message(fd):
     with pytest.raises(TransportError, match="cannot reserve"):
         Segment.sized(fd, -1)
 
@@ -120,7 +120,7 @@ class TestBell:
         other.close()
 
 
-def test_ringing_never_blocks_even_if_nobody_ever_listens(pipe_bell):
+def test_ringing_never_blocks_even_without_a_listener(pipe_bell):
     for _ in range(20_000):  # more than any pipe holds
         pipe_bell.ring()
     pipe_bell.wait(PATIENCE_S)
