@@ -1,4 +1,4 @@
-"""Small environments that each teach one thing, for the tests of the learner. Imports no torch: workers import it."""
+"""Small environments that each need one ability of the learner. Imports no torch, because workers import it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gymnasium import spaces
 
 
 class Recall(gymnasium.Env):
-    """A cue is shown once; after some blank steps the last action must repeat it. Without a memory: 0.5 on average."""
+    """A cue is shown once; after some blank steps the last action must repeat it. Without memory: 0.5 on average."""
 
     observation_space = spaces.Box(-1, 1, (2,), np.float32)
     action_space = spaces.Discrete(2)
@@ -29,7 +29,7 @@ class Recall(gymnasium.Env):
 
 
 class Catch(gymnasium.Env):
-    """A ball falls down a field of pixels; the paddle must be below it. Only the picture tells where either is."""
+    """A ball falls down a field of pixels, and the paddle must be below it. Only the image shows where they are."""
 
     SIZE = 8
     observation_space = spaces.Box(0, 255, (SIZE, SIZE, 1), np.uint8)
@@ -39,24 +39,24 @@ class Catch(gymnasium.Env):
         super().reset(seed=seed)
         self._row, self._column = 0, int(self.np_random.integers(self.SIZE))
         self._paddle = int(self.np_random.integers(self.SIZE))
-        return self._picture(), {}
+        return self._image(), {}
 
     def step(self, action):
         self._paddle = min(max(self._paddle + int(action) - 1, 0), self.SIZE - 1)
         self._row += 1
         is_down = self._row == self.SIZE - 1
         reward = (1.0 if abs(self._paddle - self._column) <= 1 else -1.0) if is_down else 0.0
-        return self._picture(), reward, is_down, False, {}
+        return self._image(), reward, is_down, False, {}
 
-    def _picture(self):
-        picture = np.zeros((self.SIZE, self.SIZE, 1), np.uint8)
-        picture[self._row, self._column] = 255
-        picture[-1, self._paddle] = 128
-        return picture
+    def _image(self):
+        image = np.zeros((self.SIZE, self.SIZE, 1), np.uint8)
+        image[self._row, self._column] = 255
+        image[-1, self._paddle] = 128
+        return image
 
 
 class Locked(gymnasium.Env):
-    """One of five doors is open, and the info says which; whoever tries another one is thrown out."""
+    """One of five doors is open, and the info says which; trying another one raises an exception."""
 
     DOORS = 5
     observation_space = spaces.Box(0, 1, (1,), np.float32)
@@ -79,13 +79,13 @@ class Locked(gymnasium.Env):
 
 
 class Endless(gymnasium.Env):
-    """One reward a step for ever, and nothing to see; it is cut after a few steps, which its value must not know."""
+    """A reward of 1 in each step and a constant observation; episodes are truncated or terminated after a few steps."""
 
     observation_space = spaces.Box(0, 1, (1,), np.float32)
     action_space = spaces.Discrete(2)
 
-    def __init__(self, cut_after=4, is_end=False):
-        self._cut_after, self._is_end = cut_after, is_end
+    def __init__(self, length=4, terminates=False):
+        self._length, self._terminates = length, terminates
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -94,12 +94,12 @@ class Endless(gymnasium.Env):
 
     def step(self, action):
         self._step += 1
-        over = self._step == self._cut_after
-        return np.ones(1, np.float32), 1.0, over and self._is_end, over and not self._is_end, {}
+        over = self._step == self._length
+        return np.ones(1, np.float32), 1.0, over and self._terminates, over and not self._terminates, {}
 
 
 class Odd(gymnasium.Env):
-    """Any pair of spaces: observations are drawn from one, actions must lie in the other."""
+    """Any pair of spaces: observations are sampled from one, actions must lie in the other."""
 
     def __init__(self, observation_space, action_space):
         self.observation_space, self.action_space = observation_space, action_space
@@ -117,13 +117,13 @@ class Odd(gymnasium.Env):
 
 
 class Count(gymnasium.Env):
-    """Observations count the steps of an episode from slot-dependent beginnings; episodes end or are cut in turn."""
+    """Observations count episodes and steps; episodes of a fixed length are truncated or terminated."""
 
     observation_space = spaces.Box(0, 1e6, (2,), np.float32)
     action_space = spaces.Discrete(2)
 
-    def __init__(self, length=3, cut=True):
-        self._length, self._cut, self._episode = length, cut, 0
+    def __init__(self, length=3, truncates=True):
+        self._length, self._truncates, self._episode = length, truncates, 0
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -133,14 +133,14 @@ class Count(gymnasium.Env):
     def step(self, action):
         self._step += 1
         over = self._step == self._length
-        return self._row(), float(self._step), over and not self._cut, over and self._cut, {}
+        return self._row(), float(self._step), over and not self._truncates, over and self._truncates, {}
 
     def _row(self):
         return np.array([self._episode, self._step], np.float32)
 
 
 class Aim(gymnasium.Env):
-    """Ten times: say the number that is shown, in other units. Whoever guesses at random gets about -10."""
+    """Ten times: answer the number that is shown, in other units. Random answers get a return of about -10."""
 
     observation_space = spaces.Box(-2000, 2000, (1,), np.float32)
     action_space = spaces.Box(-2, 2, (1,), np.float32)

@@ -1,4 +1,4 @@
-"""Workers are killed and stopped while a policy is trained and kept: it ends with the weights of the quiet run."""
+"""Workers are killed and stopped during training: the run ends with the weights of the undisturbed run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from ninelives.testing.kill_plan import inject
 from ninelives.train import Callback, NetConfig, PoolConfig, PpoConfig, TrainConfig, train
 
 FULL = os.environ.get("NINELIVES_FULL") == "1"
+KILLS = 8 if FULL else 3
 NO_LIMIT = 10**6
 LONGEST_S = 0.03
-"""Between an update and a murder: wherever it falls in the next rollout."""
+"""Longest time between an update and a strike, which then falls anywhere in the next rollout."""
 
 CONFIG = TrainConfig(
     env="CartPole-v1",
-    timesteps=8 * 32 * (48 if FULL else 24),
+    timesteps=8 * 32 * 3 * KILLS,
     n_envs=8,
     seed=1,
     device="cpu",
@@ -30,14 +31,13 @@ CONFIG = TrainConfig(
     pool=PoolConfig(workers=2, step_timeout_s=1.0, max_restarts=NO_LIMIT, max_restarts_per_slot=NO_LIMIT),
 )
 CASES = {
-    "kills": (NetConfig(), ["kill"] * 8),
-    "hang": (NetConfig(), ["kill", "hang", "kill", "kill"]),
-    "memory": (NetConfig(recurrent="gru", recurrent_size=8), ["kill"] * 8),
+    "kills and a hang": (NetConfig(), ["kill", "hang", *["kill"] * (KILLS - 2)]),
+    "recurrent": (NetConfig(recurrent="gru", recurrent_size=8), ["kill"] * KILLS),
 }
 
 
-class Murders(Callback):
-    """Strikes a worker in the middle of every second rollout, until the plan is done."""
+class Strikes(Callback):
+    """Strikes a worker in every second rollout, until the plan is done."""
 
     def __init__(self, plan):
         self._plan, self._rng, self._turn = list(plan), random.Random(7), threading.Semaphore(0)
@@ -75,17 +75,17 @@ class Murders(Callback):
 
 
 @pytest.mark.parametrize(("net", "plan"), CASES.values(), ids=CASES)
-def test_the_weights_are_those_of_the_quiet_run(net, plan, tmp_path):
-    quiet, murders = train(replace(CONFIG, net=net)), Murders(plan)
-    wild = train(replace(CONFIG, net=net, run_dir=tmp_path / "run", checkpoint_every=256), [murders])
-    assert murders.delivered == Counter(plan)
-    assert murders.healed >= 4 * len(plan), "a worker holds four slots"
-    assert set(murders.valid) == {1.0}
-    assert wild.weights_sha256 == quiet.weights_sha256
-    assert (wild.episodes, wild.mean_return) == (quiet.episodes, quiet.mean_return)
+def test_the_weights_are_those_of_the_undisturbed_run(net, plan, tmp_path):
+    undisturbed, strikes = train(replace(CONFIG, net=net)), Strikes(plan)
+    struck = train(replace(CONFIG, net=net, run_dir=tmp_path / "run", checkpoint_every=256), [strikes])
+    assert strikes.delivered == Counter(plan)
+    assert strikes.healed >= 4 * len(plan), "a worker holds four slots"
+    assert set(strikes.valid) == {1.0}
+    assert struck.weights_sha256 == undisturbed.weights_sha256
+    assert (struck.episodes, struck.mean_return) == (undisturbed.episodes, undisturbed.mean_return)
 
 
-class EverySecond(Murders):
+class StrikeEverySecond(Strikes):
     """One SIGKILL a second and one hang a minute, by the clock."""
 
     def _work(self):
@@ -101,19 +101,19 @@ class EverySecond(Murders):
 @pytest.mark.timeout(1800)
 def test_one_kill_a_second_and_one_hang_a_minute():
     config = replace(CONFIG, timesteps=600_000, ppo=PpoConfig())
-    quiet, murders = train(config), EverySecond(())
-    wild = train(config, [murders])
-    assert murders.delivered["kill"] >= 30
-    assert murders.delivered["hang"] >= 1
-    assert set(murders.valid) == {1.0}
-    assert wild.weights_sha256 == quiet.weights_sha256
+    undisturbed, strikes = train(config), StrikeEverySecond(())
+    struck = train(config, [strikes])
+    assert strikes.delivered["kill"] >= 30
+    assert strikes.delivered["hang"] >= 1
+    assert set(strikes.valid) == {1.0}
+    assert struck.weights_sha256 == undisturbed.weights_sha256
 
 
-def test_an_episode_that_cannot_be_healed_is_masked_and_said():
-    """The other half of the promise: where exactness is impossible, the lost rows are counted and not learned from."""
+def test_rows_that_cannot_be_healed_are_masked_and_reported():
+    """The other half of the promise: where exactness is impossible, lost rows are counted and not learned from."""
     config = replace(CONFIG, pool=replace(CONFIG.pool, on_fault="cut"))
-    murders = Murders(["kill"] * 3)
-    result = train(config, [murders])
-    assert murders.delivered == {"kill": 3}
-    assert 0.9 < min(murders.valid) < 1.0
+    strikes = Strikes(["kill"] * KILLS)
+    result = train(config, [strikes])
+    assert strikes.delivered == {"kill": KILLS}
+    assert 0.9 < min(strikes.valid) < 1.0
     assert result.step == config.timesteps

@@ -1,6 +1,8 @@
-"""What lands in a rollout: every row a true step, and marked where it is not."""
+"""The rows of a rollout: true transitions, and marked where they are not."""
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ SLOTS, STEPS = 4, 10
 
 
 def collected(env, *, kind=Collector, rollouts=1, normalise=False, net=None, **settings):
-    """Copies of the rollouts, the policy that acted, and the collector."""
+    """Rollouts, the policy that acted, and the collector."""
     with Pool(env, SLOTS, workers=2, **settings) as pool:
         policy = Policy(pool.observation_space, pool.action_space, net or NetConfig(), torch.Generator().manual_seed(0))
         normaliser = ObsNormaliser.for_space(pool.observation_space, None) if normalise else None
@@ -36,8 +38,11 @@ def collected(env, *, kind=Collector, rollouts=1, normalise=False, net=None, **s
     return out, policy, collector
 
 
-def counts(length, cut=True):
-    return EnvSpec(Count, {"length": length, "cut": cut})
+@functools.cache
+def counted(autoreset):
+    """Two rollouts of episodes of three steps that are truncated, and the policy."""
+    rollouts, policy, _ = collected(EnvSpec(Count, {"length": 3}), rollouts=2, autoreset=autoreset)
+    return rollouts, policy
 
 
 def ends(rollout):
@@ -50,28 +55,28 @@ def value(policy, *numbers):
 
 
 def test_rows_are_the_environments_own():
-    (rollout,), _, _ = collected(counts(length=3, cut=False))
+    (rollout,), _, _ = collected(EnvSpec(Count, {"length": 3, "truncates": False}))
     steps = rollout.obs[0][:, 0, 1].tolist()
     assert steps == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2]
     assert rollout.rewards[:, 0].tolist() == [1, 2, 3, 0, 1, 2, 3, 0, 1, 2]
     assert rollout.terminated[:, 0].tolist() == [False, False, True, False] * 2 + [False, False]
 
 
-def test_reset_rows_of_next_step_autoreset_are_not_learned_from_also_across_rollouts():
-    (first, second), _, _ = collected(counts(length=3), rollouts=2)
+def test_reset_rows_of_next_step_autoreset_are_not_learned_from_even_across_rollouts():
+    (first, second), _ = counted("next_step")
     learned = np.concatenate((first.learned, second.learned))[:, 0]
     assert learned.tolist() == ([True, True, True, False] * 5)
 
 
-def test_same_step_autoreset_has_no_rows_to_spare():
-    (rollout,), _, _ = collected(counts(length=3), autoreset="same_step")
+def test_same_step_autoreset_has_no_reset_rows():
+    (rollout, _), _ = counted("same_step")
     assert rollout.learned.all()
     assert rollout.obs[0][:, 0, 1].tolist() == [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1]
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
-def test_a_cut_episode_is_valued_by_its_true_last_observation(autoreset):
-    (rollout,), policy, _ = collected(counts(length=3), autoreset=autoreset)
+def test_a_truncated_episode_bootstraps_from_its_true_last_observation(autoreset):
+    (rollout, _), policy = counted(autoreset)
     rows, slots = np.nonzero(rollout.truncated)
     assert len(rows) == SLOTS * (3 if autoreset == "same_step" else 2)
     for row, slot in zip(rows, slots, strict=True):
@@ -80,9 +85,9 @@ def test_a_cut_episode_is_valued_by_its_true_last_observation(autoreset):
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
-def test_a_memory_values_a_true_last_observation_with_what_it_remembers(autoreset):
+def test_a_recurrent_network_values_the_true_last_observation_with_its_state(autoreset):
     net = NetConfig(recurrent="gru", recurrent_size=8)
-    (rollout,), policy, _ = collected(counts(length=3), autoreset=autoreset, net=net)
+    (rollout,), policy, _ = collected(EnvSpec(Count, {"length": 3}), autoreset=autoreset, net=net)
     state = policy.first_state(1)
     with torch.inference_mode():
         for step in range(4):
@@ -102,7 +107,7 @@ def test_values_and_probabilities_are_those_of_the_policy_that_acted():
     np.testing.assert_allclose(rollout.log_probs.flatten(), log_probs, atol=1e-5)
 
 
-def test_rows_that_never_were_are_masked_and_a_memory_forgets_them():
+def test_rows_lost_to_a_fault_are_masked_and_reset_the_recurrent_state():
     env = Fragile("abort", When("step", at=4, slots=(0,)))
     net = NetConfig(recurrent="gru", recurrent_size=4)
     (rollout,), _, _ = collected(env, on_fault="cut", net=net)
@@ -114,9 +119,12 @@ def test_rows_that_never_were_are_masked_and_a_memory_forgets_them():
     assert rollout.learned[:, 2:].all()
 
 
-@pytest.mark.parametrize("kind", [SplitCollector, FirstReadyCollector])
-@pytest.mark.parametrize("net", [NetConfig(), NetConfig(recurrent="lstm", recurrent_size=4)], ids=["plain", "lstm"])
-def test_collecting_in_parts_gives_the_same_rows(kind, net):
+@pytest.mark.parametrize(
+    ("kind", "net"),
+    [(SplitCollector, NetConfig(recurrent="lstm", recurrent_size=4)), (FirstReadyCollector, NetConfig())],
+    ids=["split, lstm", "first ready"],
+)
+def test_partial_collectors_give_the_same_rows(kind, net):
     whole, _, _ = collected("CartPole-v1", rollouts=2, net=net)
     parts, _, _ = collected("CartPole-v1", rollouts=2, net=net, kind=kind, batch_size=1)
     for one, two in zip(whole, parts, strict=True):
@@ -130,31 +138,30 @@ def test_collecting_in_parts_gives_the_same_rows(kind, net):
 
 
 def test_masks_are_obeyed_in_every_row():
-    (rollout,), _, _ = collected(Locked, rollouts=1)
+    (rollout,), _, _ = collected(Locked)
     assert rollout.valid.all()
     assert rollout.masks[:-1].sum(-1).eq(1)[torch.from_numpy(rollout.learned)].all()
 
 
 @pytest.mark.parametrize(
-    ("observation", "action"),
+    ("autoreset", "observation", "action"),
     [
-        (spaces.Box(0, 255, (12, 12, 2), np.uint8), spaces.MultiDiscrete([3, 2])),
-        (spaces.Dict(a=spaces.Discrete(4), b=spaces.Box(-1, 1, (2,), np.float64)), spaces.MultiBinary(3)),
-        (spaces.Tuple([spaces.MultiBinary(2), spaces.MultiDiscrete([2, 3])]), spaces.Box(-1, 1, (2,), np.float32)),
-        (spaces.Discrete(5), spaces.Discrete(3, start=7)),
+        ("same_step", spaces.Box(0, 255, (12, 12, 2), np.uint8), spaces.MultiDiscrete([3, 2])),
+        ("same_step", spaces.Dict(a=spaces.Discrete(4), b=spaces.Box(-1, 1, (2,), np.float64)), spaces.MultiBinary(3)),
+        ("same_step", spaces.Tuple([spaces.MultiBinary(2), spaces.MultiDiscrete([2, 3])]), spaces.Box(-1, 1, (2,))),
+        ("next_step", spaces.Discrete(5), spaces.Discrete(3, start=7)),
     ],
     ids=str,
 )
-def test_every_pair_of_spaces_can_be_collected(observation, action):
+def test_every_kind_of_space_can_be_collected(autoreset, observation, action):
     env = EnvSpec(Odd, {"observation_space": observation, "action_space": action})
-    for autoreset in ("next_step", "same_step"):
-        (rollout,), _, _ = collected(env, autoreset=autoreset, normalise=True)
-        assert rollout.valid.all()
-        assert np.isfinite(rollout.values).all()
-        assert torch.isfinite(rollout.log_probs).all()
+    (rollout,), _, _ = collected(env, autoreset=autoreset, normalise=True)
+    assert rollout.valid.all()
+    assert np.isfinite(rollout.values).all()
+    assert torch.isfinite(rollout.log_probs).all()
 
 
-def test_episodes_are_told_with_the_row_they_ended_in():
-    (rollout,), _, _ = collected(counts(length=3))
+def test_episodes_are_reported_with_the_row_they_ended_in():
+    (rollout, _), _ = counted("next_step")
     assert {(ended.row, ended.total, ended.length) for ended in rollout.episodes} == {(2, 6.0, 3), (6, 6.0, 3)}
     assert sorted(ended.slot for ended in rollout.episodes) == sorted([*range(SLOTS)] * 2)

@@ -1,4 +1,4 @@
-"""A score counts whole episodes, each slot's own number of them, and says how sure it is."""
+"""A score counts whole episodes, a fixed number per slot, with a confidence interval."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ninelives.train.evaluate import EvaluatedEpisode, Score, evaluate, wilson
 
 
 class Fixed:
-    """Plays one action and remembers what it was shown."""
+    """Always takes one action, and records the starts of episodes."""
 
     def __init__(self, action):
         self._action = action
@@ -46,10 +46,10 @@ def test_the_score_depends_on_the_seed_and_not_on_workers():
     assert scores[0] != evaluate(Fixed(1), Walk, episodes=8, n_envs=4, workers=1, seed=6)
 
 
-def test_a_player_is_told_where_episodes_start():
-    player = Fixed(0)
-    evaluate(player, Walk, episodes=6, n_envs=2, workers=1)
-    for obs, starts in player.starts:
+def test_the_policy_knows_where_episodes_start():
+    policy = Fixed(0)
+    evaluate(policy, Walk, episodes=6, n_envs=2, workers=1)
+    for obs, starts in policy.starts:
         assert np.array_equal(obs == 0, starts)
 
 
@@ -60,26 +60,26 @@ def test_success_is_what_the_environment_says():
     assert (score.successes, score.success_rate.trials) == (short, 12)
 
 
-def test_success_is_a_return_where_that_is_asked_for():
+def test_success_can_be_a_return():
     score = evaluate(Fixed(1), Silent, episodes=12, n_envs=2, workers=1, seed=1, success=30.0)
     assert score.successes == sum(one.length == 30 for one in score.episodes)
 
 
-def test_nobody_says_what_a_success_is():
+def test_success_may_be_unknown():
     score = evaluate(Fixed(1), Silent, episodes=2, n_envs=2, workers=1)
     assert score.successes is None
     assert score.success_rate is None
 
 
 def test_a_killed_worker_changes_no_score():
-    quiet = evaluate(Fixed(1), Walk, episodes=20, n_envs=4, workers=2, seed=2)
+    undisturbed = evaluate(Fixed(1), Walk, episodes=20, n_envs=4, workers=2, seed=2)
     killed = []
 
     def kill_once(pool, batch):
         if not killed and batch.obs[0] > 1:
             killed.append(os.kill(pool.worker_pids[0], signal.SIGKILL))
 
-    assert evaluate(Fixed(1), Walk, episodes=20, n_envs=4, workers=2, seed=2, on_batch=kill_once) == quiet
+    assert evaluate(Fixed(1), Walk, episodes=20, n_envs=4, workers=2, seed=2, on_batch=kill_once) == undisturbed
     assert killed
 
 
@@ -97,9 +97,9 @@ def test_a_slot_that_is_given_up_ends_the_evaluation():
 
 
 def test_no_more_slots_than_episodes():
-    player = Fixed(0)
-    assert len(evaluate(player, Walk, episodes=3, n_envs=8, workers=1, greedy=False).episodes) == 3
-    assert (player.rows, player.greedy) == (3, False)
+    policy = Fixed(0)
+    assert len(evaluate(policy, Walk, episodes=3, n_envs=8, workers=1, greedy=False).episodes) == 3
+    assert (policy.rows, policy.greedy) == (3, False)
 
 
 def test_no_episodes_are_refused():
@@ -107,7 +107,7 @@ def test_no_episodes_are_refused():
         evaluate(Fixed(0), Walk, episodes=0)
 
 
-def test_playing_uses_one_thread_and_gives_the_others_back():
+def test_evaluating_uses_one_thread_and_restores_the_others():
     before, seen = torch.get_num_threads(), set()
     torch.set_num_threads(2)
     try:
@@ -142,7 +142,7 @@ def test_wilson_against_published_values(successes, trials, low, high):
 
 
 @given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_wilson_holds_the_share_and_stays_within_bounds(case):
+def test_wilson_contains_the_share_and_stays_within_bounds(case):
     successes, trials = case
     low, high = wilson(successes, trials)
     assert 0 <= low <= successes / trials <= high <= 1
@@ -150,6 +150,6 @@ def test_wilson_holds_the_share_and_stays_within_bounds(case):
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 0), (3, 2), (-1, 2)])
-def test_wilson_refuses_nonsense(successes, trials):
+def test_wilson_refuses_impossible_counts(successes, trials):
     with pytest.raises(ValueError, match="make no share"):
         wilson(successes, trials)

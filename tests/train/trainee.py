@@ -1,7 +1,7 @@
-"""A trainer as its user runs it: a program of its own that says where it is, to be killed at any moment.
+"""A trainer in a process of its own that prints its progress, to be killed at any moment.
 
-``python trainee.py RUN_DIR CONFIG_JSON [--resume] [--die-in CALL NUMBER]``: the last lets it kill itself in the
-NUMBER-th call of ``fsync`` or ``replace``, that is: while it writes a checkpoint.
+``python trainee.py RUN_DIR CONFIG_JSON [--resume] [--die-in CALL NUMBER]``: with ``--die-in`` it kills itself in the
+NUMBER-th call of ``fsync`` or ``replace`` that a checkpoint makes.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import signal
 import sys
 from pathlib import Path
 
-import ninelives.train.saving.checkpoint  # before os is armed
+import ninelives.train.saving.checkpoint  # must be imported before arm() patches os
 from ninelives.train import Callback, NetConfig, NormaliseConfig, PoolConfig, PpoConfig, TrainConfig, train
 
 SECTIONS = {"ppo": PpoConfig, "net": NetConfig, "pool": PoolConfig, "normalise": NormaliseConfig}
 
 
-class Say(Callback):
-    """One line for every update."""
+class PrintUpdates(Callback):
+    """Prints one line for each update."""
 
     def on_start(self, started):
         print("start", started.step, flush=True)
@@ -30,15 +30,15 @@ class Say(Callback):
 
 
 def config_of(plain, **more):
-    """A configuration out of plain values."""
+    """A configuration from plain values."""
     return TrainConfig(
         **{key: SECTIONS[key](**value) if key in SECTIONS else value for key, value in plain.items()}, **more
     )
 
 
 def arm(call, number):
-    """Die where checkpoints call this function of ``os`` for the ``number``-th time."""
-    true, count = getattr(os, call), 0
+    """Make the ``number``-th call of this function of ``os`` in the checkpoint module kill this process."""
+    original, count = getattr(os, call), 0
 
     def deadly(*args, **kwargs):
         nonlocal count
@@ -46,7 +46,7 @@ def arm(call, number):
             count += 1
             if count == number:
                 os.kill(os.getpid(), signal.SIGKILL)
-        return true(*args, **kwargs)
+        return original(*args, **kwargs)
 
     setattr(os, call, deadly)
 
@@ -61,7 +61,7 @@ def main():
     if args.die_in:
         arm(args.die_in[0], int(args.die_in[1]))
     resume = args.resume and args.run_dir.exists()
-    result = train(config_of(args.config, run_dir=args.run_dir, resume=resume), [Say()])
+    result = train(config_of(args.config, run_dir=args.run_dir, resume=resume), [PrintUpdates()])
     print("end", result.weights_sha256, flush=True)
 
 

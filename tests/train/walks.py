@@ -1,4 +1,4 @@
-"""Environments of the evaluation's tests, in a module that is light to import: every worker does."""
+"""Environments for the tests of evaluation. Imports no torch, because workers import it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from gymnasium import spaces
 
 
 class Walk(gymnasium.Env):
-    """Slots get episodes of different lengths; the action is the reward; an episode of length 3 is a success."""
+    """Episodes have random lengths; the action is the reward; an episode of length 3 is a success."""
 
     observation_space = spaces.Box(0, 100, (1,), np.float32)
     action_space = spaces.Discrete(3)
 
-    def __init__(self, tells=True):
-        self._tells = tells
+    def __init__(self, reports_success=True):
+        self._reports_success = reports_success
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -24,10 +24,12 @@ class Walk(gymnasium.Env):
     def step(self, action):
         self.at += 1
         over = self.at == self.length
-        info = {"success": self.length == 3} if over and self._tells else {}
+        info = {"success": self.length == 3} if over and self._reports_success else {}
         return np.array([self.at], np.float32), float(action), over, False, info
 
 
 class Silent(Walk):
+    """A ``Walk`` without ``info["success"]``."""
+
     def __init__(self):
-        super().__init__(tells=False)
+        super().__init__(reports_success=False)
