@@ -49,7 +49,7 @@ def test_the_variable_comes_first_and_may_name_directories_and_files(new_mgba, o
     file.parent.mkdir()
     shutil.copy(old_mgba.path, directory / "mgba_libretro.so")
     shutil.copy(old_mgba.path, file)
-    with pytest.warns(NinelivesWarning, match="missing: nothing is there"):
+    with pytest.warns(NinelivesWarning, match="missing, which does not exist"):
         found = found_cores({"NINELIVES_CORES": f"{directory}:{file}:{tmp_path / 'missing'}::{new_mgba.path}"})
     assert [core.name for core in found[:3]] == ["mgba", "special", "mgba"]
     assert {core.source for core in found[:3]} == {"environment"}

@@ -45,7 +45,7 @@ def test_a_rom_that_is_cut_short_never_reaches_it(emulator):
     whole = nes_rom()
     with pytest.raises(EmulatorError, match=f"its header says {len(whole)} bytes, but it has {len(whole) - 1}"):
         emulator(whole[:-1])
-    with pytest.raises(EmulatorError, match="no NES ROM"):
+    with pytest.raises(EmulatorError, match="is not an NES ROM"):
         emulator(b"NES" + bytes(100))
 
 

@@ -155,7 +155,7 @@ def test_another_revision_is_refused_and_named(rom, tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"NES\x1a" + bytes(1000), "is no GBA ROM"), (b"", "is no GBA ROM"), (None, "cannot be read")],
+    [(b"NES\x1a" + bytes(1000), "is not a GBA ROM"), (b"", "is not a GBA ROM"), (None, "cannot be read")],
 )
 def test_what_is_no_rom_is_refused(tmp_path, content, words):
     path = tmp_path / "game.gba"

@@ -280,7 +280,7 @@ def test_a_map_may_be_a_file_of_yaml_or_json(tmp_path):
         ),
         ("map.yaml", "7: {address: 1}", "put the name in quotes"),
         ("map.yaml", "x: {address: 1}\nx: {address: 2}", "yaml: 'x' is given twice; give it once"),
-        ("map.yaml", "x: {address: 1, kind: u8, address: 2}", "'address' is there twice"),
+        ("map.yaml", "x: {address: 1, kind: u8, address: 2}", "'address' is given twice"),
         ("map.yaml", "? [1]\n: {address: 1}", "not YAML"),
         ("map.json", '{"x": {"address": 1}, "x": {"address": 2}}', "json: 'x' is given twice; give it once"),
     ],

@@ -54,8 +54,8 @@ def test_nothing_but_zeros_is_next_to_nothing(size):
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "no size"),
-        (b"\0" * 7, "no size"),
+        (b"", "the size is missing"),
+        (b"\0" * 7, "the size is missing"),
         (struct.pack("<Q", MOST + 1), "more than"),
         (struct.pack("<Q", 2**63), "more than"),
         (struct.pack("<Q", 9 * BLOCK) + b"\0", "bits of the blocks are missing"),

@@ -192,7 +192,7 @@ def check_place(path: Path, option: str) -> None:
     """
     directory = path.parent
     if not directory.is_dir():
-        raise ConfigError(f"{option} {path}: there is no directory {directory}; create it, or give another name")
+        raise ConfigError(f"{option} {path}: there is no directory {directory}; make it first, or give another name")
     if not os.access(directory, os.W_OK | os.X_OK):
         raise ConfigError(f"{option} {path}: you may not write to the directory {directory}; give another name")
     if path.is_dir():
