@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from ninelives.view.half_blocks import UPPER_HALF, HalfBlockScreen, fit
 from ninelives.console.keys import BUTTON_OF, COMMAND_OF, key_names
 from ninelives.console.playing import write_numbered
 from ninelives.sims.emulators.emulator import BUTTONS
+from ninelives.view.half_blocks import UPPER_HALF, HalfBlockScreen, fit
 
 TOKEN = re.compile(rf"\x1b\[(?P<place>\d+;\d+)H|\x1b\[(?P<color>[\d;]+)m|(?P<cell>{UPPER_HALF})")
 
