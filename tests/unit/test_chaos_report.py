@@ -285,7 +285,7 @@ def test_the_facts_are_all_told():
 
 
 def test_a_good_run_is_called_safe():
-    assert words().startswith("safe: after 240 murders all 20,008 rows equal the undisturbed run's")
+    assert words().startswith("safe: after 240 kills, all 20,008 rows equal those of the undisturbed run")
 
 
 def test_a_run_without_murders_proves_nothing_about_healing():
@@ -298,11 +298,11 @@ def test_the_first_difference_is_told_with_what_to_do():
     assert "expected  1.0" in told
     assert "got       2.0" in told
     assert "reset(seed=...)" in told
-    assert "by themselves" not in told
+    assert "two plain runs of the environment differ" not in told
 
 
 def test_an_environment_that_differs_by_itself_is_told_so():
-    assert "by themselves" in words(first_difference=dataclasses.replace(WRONG, after_fault=False))
+    assert "two plain runs of the environment differ" in words(first_difference=dataclasses.replace(WRONG, after_fault=False))
 
 
 def test_an_info_that_differs_may_be_ignored_by_name():
