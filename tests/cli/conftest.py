@@ -181,7 +181,7 @@ def reap_orphans():
 
 @pytest.fixture
 def seat(tmp_path):
-    """Start a command in a terminal of its own, with somebody typing."""
+    """Start a command in a terminal of its own, with a user typing."""
     typists = []
 
     def sit(*args, **more):

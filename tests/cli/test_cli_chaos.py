@@ -10,7 +10,7 @@ def test_an_environment_that_can_be_healed_is_called_safe(ninelives):
     assert "4 of 4 kills, 1 of 1 hang, 2 of 2 segfaults" in done.out
     assert "2 SIGSEGV" in done.out
     assert "healed; median" in done.out
-    assert "safe: after 7 kills, all" in done.out
+    assert "safe: after 7 injected faults, all" in done.out
     assert "game:Calm heals exactly" in done.out
 
 
@@ -31,10 +31,10 @@ def test_an_environment_that_is_not_deterministic_is_reported_with_the_place(nin
     assert "`ninelives check game:Moody`" in done.out
 
 
-def test_a_run_without_kills_says_that_it_proves_nothing_about_healing(ninelives):
+def test_a_run_without_faults_says_that_it_proves_nothing_about_healing(ninelives):
     done = ninelives("chaos", "game:Calm", *NONE)
     assert (done.code, done.err) == (0, "")
-    assert "no worker was killed" in done.out
+    assert "no fault was injected" in done.out
 
 
 def test_an_environment_that_breaks_without_being_touched_shows_its_own_error(ninelives):

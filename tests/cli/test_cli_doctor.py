@@ -36,11 +36,11 @@ def test_a_breaking_run_is_explained_slot_by_slot_with_line_and_remedy(ninelives
     assert done.code == 1
     assert done.err == ""
     source = (here / "game.py").read_text().splitlines()
-    guilty = source.index("        time.sleep(1000)") + 1
+    blamed = source.index("        time.sleep(1000)") + 1
     for part in (
         "game:Game: 4 slots, 2 workers",
         "slot 1 hung in step, once",
-        f"game.py:{guilty} in wait_forever",
+        f"game.py:{blamed} in wait_forever",
         "raise step_timeout_s above 0.3 s",
         "slot 2 raised ValueError: no such tile",
         "slot 3 was killed by SIGSEGV during step, once",

@@ -285,7 +285,7 @@ def test_the_facts_are_all_told():
 
 
 def test_a_good_run_is_called_safe():
-    assert words().startswith("safe: after 240 kills, all 20,008 rows equal those of the undisturbed run")
+    assert words().startswith("safe: after 240 injected faults, all 20,008 rows equal those of the undisturbed run")
 
 
 def test_a_run_without_murders_proves_nothing_about_healing():
@@ -302,7 +302,8 @@ def test_the_first_difference_is_told_with_what_to_do():
 
 
 def test_an_environment_that_differs_by_itself_is_told_so():
-    assert "two plain runs of the environment differ" in words(first_difference=dataclasses.replace(WRONG, after_fault=False))
+    untouched = dataclasses.replace(WRONG, after_fault=False)
+    assert "two plain runs of the environment differ" in words(first_difference=untouched)
 
 
 def test_an_info_that_differs_may_be_ignored_by_name():
