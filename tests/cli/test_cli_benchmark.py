@@ -5,28 +5,30 @@ import re
 import pytest
 
 from ninelives.cli.bench.bench_grid import (
-    Config,
-    Measurement,
     MemoryModel,
+    PoolMeasurement,
+    PoolShape,
     best_of,
-    configs,
     line_to_paste,
     parse_bytes,
+    shapes,
+    sizes_to_try,
 )
 from ninelives.cli.target import env_spec
 from ninelives.errors import ConfigError
 from ninelives.spec.env import EnvSpec
+from ninelives.train.sizing import Sizing
 
 MB = 1_000_000
 
 
 def measured(num_envs, workers, steps_per_s, megabytes, groups=1):
-    return Measurement(Config(num_envs, workers, groups), steps_per_s, 1000.0, megabytes * MB, 0.1)
+    return PoolMeasurement(PoolShape(num_envs, workers, groups), steps_per_s, 1000.0, megabytes * MB, 0.1)
 
 
 def test_a_table_and_a_line_that_can_be_pasted_are_printed(ninelives):
     done = ninelives("benchmark", "game:Calm", "--num-envs", "4", "--workers", "1", "2", "--groups", "1", "2",
-                   "--seconds", "2", "--env-kwargs", "size=4")  # fmt: skip
+                   "--seconds", "1", "--env-kwargs", "size=4")  # fmt: skip
     assert done.code == 0, done.err
     assert "steps/s" in done.out
     assert "of limit" in done.out
@@ -43,6 +45,11 @@ def test_what_does_not_fit_into_memory_is_not_started(ninelives):
     assert "measuring" not in done.err
 
 
+def test_how_many_environments_are_tried_is_the_trainers_choice_and_its_neighbours(monkeypatch):
+    monkeypatch.setattr("ninelives.train.sizing.choose_n_envs", lambda spec: Sizing(12, f"for {spec.label}"))
+    assert sizes_to_try(EnvSpec("CartPole-v1")) == (6, 12, 24)
+
+
 def test_impossible_settings_are_usage_errors(ninelives):
     assert "is not a size" in ninelives("benchmark", "game:Calm", "--memory-limit", "much").err
     assert ninelives("benchmark", "game:Calm", "--num-envs", "2", "--workers", "3").code == 2
@@ -50,16 +57,17 @@ def test_impossible_settings_are_usage_errors(ninelives):
 
 
 def test_only_shapes_that_can_be_dealt_evenly_are_measured_and_small_ones_first():
-    assert configs((8, 2), (1, 4), (1, 2)) == [
-        Config(2, 1, 1), Config(2, 1, 2), Config(8, 1, 1), Config(8, 1, 2), Config(8, 4, 1), Config(8, 4, 2),
+    assert shapes((8, 2), (1, 4), (1, 2)) == [
+        PoolShape(2, 1, 1), PoolShape(2, 1, 2), PoolShape(8, 1, 1), PoolShape(8, 1, 2), PoolShape(8, 4, 1),
+        PoolShape(8, 4, 2),
     ]  # fmt: skip
-    assert configs((6,), (4,), (1, 2)) == [Config(6, 4, 1)]
+    assert shapes((6,), (4,), (1, 2)) == [PoolShape(6, 4, 1)]
     with pytest.raises(ConfigError, match="multiple of workers x groups"):
-        configs((5,), (2,), (2,))
+        shapes((5,), (2,), (2,))
 
 
 def test_groups_make_first_ready_batches():
-    assert (Config(32, 2, 1).batch_size, Config(32, 2, 2).batch_size) == (32, 16)
+    assert (PoolShape(32, 2, 1).batch_size, PoolShape(32, 2, 2).batch_size) == (32, 16)
 
 
 def test_the_fastest_wins_unless_a_smaller_one_is_as_good():
@@ -74,16 +82,17 @@ def test_the_ratio_is_to_the_bare_loops_measured_beside_it():
 
 def test_memory_is_guessed_from_workers_and_copies_and_learnt_from_measurements():
     model = MemoryModel(alone_bytes=10 * MB, copy_bytes=5 * MB)
-    assert model.guess(Config(8, 2, 1)) == 50 * MB
-    model.learn(Config(8, 2, 1), 26 * MB)
-    assert model.guess(Config(32, 2, 1)) == 50 * MB
+    assert model.guess(PoolShape(8, 2, 1)) == 50 * MB
+    model.learn(PoolShape(8, 2, 1), 26 * MB)
+    assert model.guess(PoolShape(32, 2, 1)) == 50 * MB
 
 
 def test_the_line_to_paste_says_no_more_than_it_must():
     assert (
-        line_to_paste(EnvSpec("CartPole-v1"), Config(8, 2, 1)) == 'ninelives.Pool("CartPole-v1", num_envs=8, workers=2)'
+        line_to_paste(EnvSpec("CartPole-v1"), PoolShape(8, 2, 1))
+        == 'ninelives.Pool("CartPole-v1", num_envs=8, workers=2)'
     )
-    assert line_to_paste(EnvSpec("g:m", {"level": 3}), Config(8, 2, 2)) == (
+    assert line_to_paste(EnvSpec("g:m", {"level": 3}), PoolShape(8, 2, 2)) == (
         "ninelives.Pool(ninelives.EnvSpec(\"g:m\", {'level': 3}), num_envs=8, workers=2, groups=2, batch_size=4)"
     )
 

@@ -1,4 +1,4 @@
-"""``ninelives check``: what it says of environments that are good, moody, broken or not there."""
+"""``ninelives check``: its report on environments that are good, random, broken or missing."""
 
 from ninelives.cli.check import judge
 from ninelives.cli.diagnosis.finding import Severity
@@ -15,17 +15,12 @@ def verdicts(**changes):
     return {verdict.name: verdict for verdict in judge(EnvReport(**{**GOOD, **changes}))}
 
 
-def test_a_gymnasium_id_is_examined_and_fit(ninelives):
-    done = ninelives("check", "CartPole-v1", "--steps", "50")
+def test_a_module_of_the_current_directory_takes_keyword_arguments_and_a_rom(ninelives, here):
+    (here / "mine.gba").write_bytes(b"rom")
+    done = ninelives("check", "game:NeedsRom", "--env-kwargs", "size=5", "--rom", "mine.gba", "--steps", "20")
     assert (done.code, done.err) == (0, "")
-    assert "the same seed and actions gave the same rows" in done.out
-    assert "CartPole-v1 is fit for a pool" in done.out
-
-
-def test_a_module_of_the_current_directory_takes_keyword_arguments(ninelives):
-    done = ninelives("check", "game:Calm", "--env-kwargs", "size=5", "--steps", "20")
-    assert (done.code, done.err) == (0, "")
-    assert "game:Calm is fit for a pool" in done.out
+    assert "the same seed and actions give the same rows" in done.out
+    assert "game:NeedsRom is ready for a pool" in done.out
 
 
 def test_an_environment_that_breaks_its_contract_is_a_problem(ninelives):

@@ -1,4 +1,4 @@
-"""``ninelives demo``: it trains, kills one of its own workers, and says truly whether the run went on."""
+"""``ninelives demo``: it trains, kills one of its own workers, and reports whether training continued."""
 
 import re
 from dataclasses import replace
@@ -7,37 +7,38 @@ from types import SimpleNamespace
 import pytest
 
 from ninelives.cli import demo
-from ninelives.cli.reporting.demo_report import Tale, Teller
+from ninelives.cli.reporting.demo_report import DemoCallback, DemoReport
 from ninelives.events import SlotHealed
 from ninelives.train.callbacks import StopTraining
 
 VICTIMS = (4, 5)
 
 
-def test_the_demo_trains_kills_a_worker_goes_on_and_draws_what_was_learned(ninelives, here):
-    done = ninelives("demo", "--seconds", "4", "--env", "CartPole-v1")
+@pytest.mark.usefixtures("_fonts_are_open")
+def test_the_demo_trains_kills_a_worker_continues_and_draws_what_was_learned(ninelives, here):
+    done = ninelives("demo", "--seconds", "2", "--env", "CartPole-v1")
     assert (done.code, done.err) == (0, "")
     assert "CartPole-v1: 16 slots" in done.out
-    assert re.search(r"half way, at step [\d,]+, a worker \(pid \d+\) was killed by SIGKILL", done.out)
-    assert re.search(r"its slots [\d-]+ were back in the same state after .*: [\d,]+ steps? repeated", done.out)
-    assert re.search(r"the run went on: [\d,]+ steps after the kill, 0 rows lost", done.out)
+    assert re.search(r"halfway, at step [\d,]+, a worker \(pid \d+\) was killed by SIGKILL", done.out)
+    assert re.search(r"its slots [\d-]+ were back in the same state after .*: [\d,]+ steps? replayed", done.out)
+    assert re.search(r"training continued: [\d,]+ steps after the kill, 0 rows lost", done.out)
     assert "█" in done.out
     picture = here / re.search(r"curve: (\S+)", done.out)[1]
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert (picture.parent / "progress.csv").exists()
 
 
-def test_where_our_game_cannot_be_played_the_demo_says_why_and_takes_another(monkeypatch, capsys):
+def test_where_our_game_does_not_start_the_demo_says_why_and_takes_another(monkeypatch, capsys):
     broken = replace(demo.CARTPOLE, env_kwargs={"core": "none"})
     monkeypatch.setattr(demo, "ERRAND", broken)
-    assert demo.Demo().chosen() is demo.CARTPOLE
+    assert demo.DemoCommand().chosen() is demo.CARTPOLE
     said = capsys.readouterr().err
-    assert said.startswith("CartPole-v1 cannot be played here, so the demo trains on CartPole-v1: ")
+    assert said.startswith("CartPole-v1 does not start here, so the demo trains on CartPole-v1: ")
     assert "unexpected keyword argument 'core'" in said
 
 
-def test_an_environment_that_starts_is_played():
-    assert demo.reason_not_to_play(demo.CARTPOLE) is None
+def test_an_environment_that_starts_is_trained_on():
+    assert demo.reason_not_to_start(demo.CARTPOLE) is None
 
 
 def test_a_demo_without_time_is_a_usage_error(ninelives):
@@ -50,61 +51,61 @@ def healed(slots, at_s=11.5):
     return [SlotHealed(slots=(slot,), seconds=0.1, replayed=3, from_step=0, at_s=at_s) for slot in slots]
 
 
-def killed_tale():
-    tale = Tale(victims=VICTIMS, killed_pid=7, killed_at=100, killed_s=11.0, step=100)
-    tale.curve = [(50.0, 1.0), (100.0, 2.0)]
-    return tale
+def killed_report():
+    report = DemoReport(victims=VICTIMS, killed_pid=7, killed_at=100, killed_s=11.0, step=100)
+    report.curve = [(50.0, 1.0), (100.0, 2.0)]
+    return report
 
 
-def hear(tale, events):
+def note_all(report, events):
     for event in events:
-        tale.hear(event)
+        report.note(event)
 
 
-def test_slots_that_come_back_while_no_row_is_lost_are_a_run_that_went_on():
-    tale = killed_tale()
-    hear(tale, healed(VICTIMS[:1]))
-    assert not tale.went_on
-    hear(tale, healed(VICTIMS))
-    tale.step = 150
-    assert tale.went_on
-    assert tale.back_s == 0.5
+def test_slots_that_come_back_while_no_row_is_lost_are_a_run_that_recovered():
+    report = killed_report()
+    note_all(report, healed(VICTIMS[:1]))
+    assert not report.recovered
+    note_all(report, healed(VICTIMS))
+    report.step = 150
+    assert report.recovered
+    assert report.back_s == 0.5
     assert (
-        "its slots 4-5 were back in the same state after 0.50 s: 6 steps repeated, every row compared" in tale.lines()
+        "its slots 4-5 were back in the same state after 0.50 s: 6 steps replayed, every row compared" in report.lines()
     )
-    assert "the run went on: 50 steps after the kill, 0 rows lost" in tale.lines()
+    assert "training continued: 50 steps after the kill, 0 rows lost" in report.lines()
 
 
-def test_a_masked_row_is_not_a_run_that_went_on():
-    tale = killed_tale()
-    hear(tale, healed(VICTIMS))
-    tale.step, tale.rows_lost = 150, 0.01
-    assert not tale.went_on
-    assert "1.00% of the rows were lost" in tale.lines()[-1]
+def test_a_masked_row_is_not_a_run_that_recovered():
+    report = killed_report()
+    note_all(report, healed(VICTIMS))
+    report.step, report.rows_lost = 150, 0.01
+    assert not report.recovered
+    assert "1.00% of the rows were lost" in report.lines()[-1]
 
 
-def test_slots_that_never_come_back_are_not_a_run_that_went_on():
-    tale = killed_tale()
-    tale.step = 150
-    assert not tale.went_on
-    assert "never came back" in tale.lines()[-1]
+def test_slots_that_never_come_back_are_not_a_run_that_recovered():
+    report = killed_report()
+    report.step = 150
+    assert not report.recovered
+    assert "never came back" in report.lines()[-1]
 
 
 def test_a_slot_healed_before_the_kill_is_not_one_that_came_back():
-    tale = Tale(victims=VICTIMS)
-    hear(tale, healed(VICTIMS))
-    assert tale.back_s is None
+    report = DemoReport(victims=VICTIMS)
+    note_all(report, healed(VICTIMS))
+    assert report.back_s is None
 
 
-def test_the_demo_waits_for_the_killed_slots_but_not_for_ever():
+def test_the_demo_waits_for_the_killed_slots_but_not_forever():
     now = [0.0]
-    teller = Teller(10.0, clock=lambda: now[0])
-    teller.on_start(SimpleNamespace(pool=SimpleNamespace(workers=1, worker_pids=(None,))))
-    teller.tale = killed_tale()
+    callback = DemoCallback(10.0, clock=lambda: now[0])
+    callback.on_start(SimpleNamespace(pool=SimpleNamespace(workers=1, worker_pids=(None,))))
+    callback.report = killed_report()
     for moment in (5.0, 12.0, 19.0):
         now[0] = moment
-        teller.on_update(None)
+        callback.on_update(None)
     now[0] = 20.0
     with pytest.raises(StopTraining):
-        teller.on_update(None)
-    assert teller.is_over
+        callback.on_update(None)
+    assert callback.is_over

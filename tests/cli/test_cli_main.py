@@ -37,7 +37,7 @@ def test_no_verb_and_an_unknown_verb_are_usage_errors(ninelives):
     assert "check" in done.err
 
 
-def test_a_missing_extra_is_told_in_one_line(here):
+def test_a_missing_extra_is_reported_in_one_line(here):
     program = "import sys; sys.modules['tyro'] = None; from ninelives.cli.main import main; sys.exit(main(['info']))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=here)
     assert done.returncode == 2
@@ -47,9 +47,9 @@ def test_a_missing_extra_is_told_in_one_line(here):
 def test_the_installed_script_sees_modules_of_the_current_directory(here):
     """A script's own path starts with its own directory, not with the current one."""
     program = "import sys; sys.path[0] = sys.prefix; from ninelives.cli.main import main; sys.exit(main())"
-    command = [sys.executable, "-c", program, "check", "game:Calm", "--steps", "5"]
+    command = [sys.executable, "-c", program, "state", "save", "game:Calm", "--out", "calm.rook"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=here, timeout=60)
-    assert done.returncode == 0, done.stderr
+    assert "game:Calm is not an emulated game" in done.stderr, "it was found, and has no state"
 
 
 def test_info_says_versions_native_path_and_machine(ninelives):
@@ -61,8 +61,8 @@ def test_info_says_versions_native_path_and_machine(ninelives):
     assert {"platform", "numpy", "gymnasium", "cores", "memory"} <= set(facts)
 
 
-def test_info_says_why_the_native_path_is_not_active(ninelives):
-    done = ninelives("info", NINELIVES_NATIVE="0")
+def test_info_says_why_the_native_path_is_not_active(process):
+    done = process("info", NINELIVES_NATIVE="0")
     assert "not active: switched off by NINELIVES_NATIVE=0" in done.out
 
 
@@ -78,7 +78,7 @@ def test_help_does_not_load_what_only_a_run_needs(here):
 
 
 def test_ctrl_c_ends_a_verb_without_a_traceback_and_without_leftovers(here):
-    command = [sys.executable, "-m", "ninelives", "demo", "--seconds", "60"]
+    command = [sys.executable, "-m", "ninelives", "demo", "--seconds", "60", "--env", "CartPole-v1"]
     with subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             if "16 slots" in line:
@@ -91,31 +91,26 @@ def test_ctrl_c_ends_a_verb_without_a_traceback_and_without_leftovers(here):
 
 @pytest.mark.parametrize("verb", ["check", "benchmark", "chaos"])
 def test_a_game_that_needs_a_rom_says_so_in_a_sentence(ninelives, verb):
-    done = ninelives(verb, "game:Particular")
+    done = ninelives(verb, "game:NeedsRom")
     assert (done.code, done.err) == (2, "ninelives: it needs your own ROM: --rom FILE\n")
 
 
 @pytest.mark.parametrize("verb", ["check", "benchmark", "chaos"])
 def test_a_rom_that_is_not_there_is_refused_before_anything_starts(ninelives, verb):
-    done = ninelives(verb, "game:Particular", "--rom", "nowhere.gba")
+    done = ninelives(verb, "game:NeedsRom", "--rom", "nowhere.gba")
     assert done.code == 2
-    assert "--rom nowhere.gba: there is no such file" in done.err
+    assert "--rom nowhere.gba: no such file" in done.err
 
 
-def test_a_rom_reaches_the_game(ninelives, here):
-    (here / "mine.gba").write_bytes(b"rom")
-    assert ninelives("check", "game:Particular", "--rom", "mine.gba", "--steps", "5").code == 0
-
-
-def test_a_reader_that_has_left_is_no_error():
-    """What was printed waits in a buffer; that nobody takes it turns out when that is emptied."""
+def test_a_reader_that_has_exited_is_no_error():
+    """Output waits in a buffer; the closed pipe shows when that is flushed."""
     program = """\
 import os, sys
 from ninelives.cli.main import _guarded
 reads, writes = os.pipe()
 os.close(reads)
 os.dup2(writes, 1)
-sys.exit(_guarded(lambda: print("for nobody") or 0))"""
+sys.exit(_guarded(lambda: print("unread") or 0))"""
     buffered = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False, env=buffered
@@ -123,14 +118,14 @@ sys.exit(_guarded(lambda: print("for nobody") or 0))"""
     assert (done.stderr, done.returncode) == ("", 1)
 
 
-def test_help_for_nobody_is_no_error(here):
+def test_help_into_a_closed_pipe_is_no_error(here):
     program = "from ninelives.cli.main import main; import sys; sys.exit(main(['--help']))"
     command = f"{sys.executable} -c {shlex.quote(program)} | head -n 1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=here, timeout=60)
     assert done.stderr == ""
 
 
-def test_what_the_system_refuses_is_told_in_a_sentence(here):
+def test_an_error_of_the_system_is_reported_in_a_sentence(here):
     program = "from ninelives.cli.main import main; import sys; sys.exit(main(['games']))"
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-c", program]

@@ -2,38 +2,32 @@
 
 import re
 
-import pytest
-from same_process import commands
-
-from ninelives.cli.bench.train_bench import TrainMeasurement, TrainSeries, best_of
+from ninelives.cli.bench.train_bench import TrainBenchRunner, TrainMeasurement, best_of
 from ninelives.train.config.classes import TrainConfig
 
 
-@pytest.fixture
-def command(here, monkeypatch, capsys):
-    return commands(here, monkeypatch, capsys)
-
-
-def test_training_is_measured_and_the_line_to_paste_is_a_command(command, here):
+def test_training_is_measured_and_the_line_to_paste_is_a_command(ninelives, here):
     (here / "run.yaml").write_text("env: any:env\nppo: {n_steps: 16}\noverlap: off\n")
-    done = command("benchmark", "CartPole-v1", "--train", "--num-envs", "4", "--seconds", "1", "--config", "run.yaml")
+    done = ninelives(
+        "benchmark", "CartPole-v1", "--train", "--num-envs", "4", "--seconds", "0.3", "--config", "run.yaml"
+    )
     assert done.code == 0, done.err
     assert re.search(r"│ +4 │ +\d │ +off │ +[\d,]+ │ +\d+% │ +\d+% │", done.out)
     assert done.out.splitlines()[-1] == "ninelives train CartPole-v1 --n-envs 4 --overlap off"
 
 
-def test_a_file_about_training_needs_training(command):
-    done = command("benchmark", "CartPole-v1", "--config", "run.yaml")
+def test_a_file_about_training_needs_training(ninelives):
+    done = ninelives("benchmark", "CartPole-v1", "--config", "run.yaml")
     assert done.code == 2
-    assert "say --train too" in done.err
+    assert "add --train" in done.err
 
 
 def test_what_there_is_no_time_for_is_not_measured():
-    series = TrainSeries(
+    runner = TrainBenchRunner(
         TrainConfig(env="CartPole-v1"), deadline_s=0.0, measured=[TrainMeasurement(2, 1, "off", 1, 0, 0)]
     )
-    series.measure_all([8, 16])
-    assert series.skipped == [8, 16]
+    runner.measure_all([8, 16])
+    assert runner.skipped == [8, 16]
 
 
 def test_of_equally_fast_numbers_the_smallest_is_taken():

@@ -1,4 +1,4 @@
-"""Somebody at a real terminal: keys are typed into a pty, and what comes out is what a person would see."""
+"""A user at a real terminal: keys are typed into a pty, and the output is what a person would see."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ HALF_BLOCK = "\N{UPPER HALF BLOCK}".encode()
 
 
 class Typist:
-    """Somebody at a terminal of 100 by 40 cells."""
+    """A user at a terminal of 100 by 40 cells."""
 
     def __init__(self, directory, *args, verb="play", **environ):
         self._master, self.slave = pty.openpty()
@@ -27,12 +27,12 @@ class Typist:
             [sys.executable, "-m", "ninelives", verb, *args],
             stdin=self.slave, stdout=self.slave, stderr=self.slave, cwd=directory, start_new_session=True,
             env={**os.environ, "TERM": "xterm", "COLORTERM": "truecolor", **environ},
-            preexec_fn=self._take_the_terminal,
+            preexec_fn=self._take_terminal,
         )  # fmt: skip
 
     @staticmethod
-    def _take_the_terminal():
-        """Without a terminal of its own, Ctrl-C would be a mere key."""
+    def _take_terminal():
+        """Make it the controlling terminal: otherwise Ctrl-C would be an ordinary key."""
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     def type(self, keys):

@@ -201,7 +201,7 @@ def test_cores_are_listed(new_mgba, old_mgba, capsys):
         assert words in rows["mgba"]
     for words in ("0.7.0", "stable-retro", "not drawn", "added to its state", "the host's", str(old_mgba.path)):
         assert words in rows["(mgba)"]
-    assert "another core of this name comes before it" in lines[-1]
+    assert "hidden by a core of the same name above" in lines[-1]
     assert "nes" in rows["fceumm"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ninelives.cli.train import Train
+from ninelives.cli.train import TrainCommand
 from ninelives.train import Callback, PoolConfig, PpoConfig, TrainConfig, train
 from ninelives.train.sizing import LEAST_PER_CORE, MOST_PER_CORE, Measured, choose, fewest_as_good, with_n_envs
 
@@ -85,5 +85,5 @@ def test_auto_keeps_the_number_of_a_resumed_run_without_measuring(moment, tmp_pa
         train(config, [EndAt(moment)])
     monkeypatch.setattr(MEASURE, refuse_to_measure)
     given = {"run_dir": tmp_path / "run", "resume": True, "n_envs": "auto", "log": {"tensorboard": False}}
-    assert Train(given=given).run() == 0
+    assert TrainCommand(given=given).run() == 0
     assert "n_envs=3: as in the run that is resumed" in capsys.readouterr().out

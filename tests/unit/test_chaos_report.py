@@ -288,7 +288,7 @@ def test_the_facts_are_all_told():
 
 
 def test_a_good_run_is_called_safe():
-    assert words().startswith("safe: after 240 kills, all 20,008 rows equal those of the undisturbed run")
+    assert words().startswith("safe: after 240 injected faults, all 20,008 rows equal those of the undisturbed run")
 
 
 def test_a_run_without_faults_proves_nothing_about_healing():
@@ -301,12 +301,12 @@ def test_the_first_difference_is_told_with_what_to_do():
     assert "expected  1.0" in told
     assert "got       2.0" in told
     assert "reset(seed=...)" in told
-    assert "by themselves" not in told
+    assert "two plain runs of the environment differ" not in told
 
 
-def test_an_environment_that_differs_by_itself_is_reported():
-    undisturbed = dataclasses.replace(WRONG, after_fault=False)
-    assert "two plain runs of the environment differ" in words(first_difference=undisturbed)
+def test_an_environment_that_differs_by_itself_is_told_so():
+    untouched = dataclasses.replace(WRONG, after_fault=False)
+    assert "two plain runs of the environment differ" in words(first_difference=untouched)
 
 
 def test_an_info_that_differs_may_be_ignored_by_name():

@@ -1,4 +1,4 @@
-"""A run's curve as text and as a PNG: a picture for any numbers, with the curve where it belongs."""
+"""A run's curve as text and as a PNG: any numbers make a picture, and the curve is where it belongs."""
 
 import cv2
 import numpy as np

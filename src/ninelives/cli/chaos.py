@@ -58,7 +58,7 @@ class ChaosCommand:
     """Workers to crash by reading an invalid address."""
 
     steps: int = 20_000
-    """Environment steps of all slots together (2,500 batches of 8); more if the kills take longer."""
+    """Environment steps of all slots together (2,500 batches of 8); more if the faults take longer."""
 
     num_envs: int = 8
     """Number of environments."""
@@ -70,7 +70,7 @@ class ChaosCommand:
     """Slots per batch, for first-ready batches; by default all."""
 
     seed: int = 1
-    """Seed of the environments, the actions and the kills."""
+    """Seed of the environments, the actions and the faults."""
 
     start_method: Literal["forkserver", "fork", "spawn"] = "forkserver"
     """How workers are started."""
@@ -112,10 +112,10 @@ class ChaosCommand:
 def facts(report: ChaosReport) -> Iterator[Verdict]:
     """What was counted, one verdict per line."""
     delivered = ", ".join(f"{report.delivered[kind]:,} of {plural(n, kind)}" for kind, n in report.wanted.items())
-    yield Verdict("kills", GOOD, delivered)
+    yield Verdict("injected", GOOD, delivered)
     yield Verdict("faults", GOOD, f"{_counts(report.faults) or 'none'}; {plural(report.restarts, 'restart')}")
     if report.phases:
-        yield Verdict("moments", GOOD, _counts(report.phases))
+        yield Verdict("phases", GOOD, _counts(report.phases))
     if report.recovery_s is not None:
         p50, p90, most = map(seconds_in_words, (report.recovery_s.p50, report.recovery_s.p90, report.recovery_s.max))
         healed = plural(report.recovery_s.count, "slot")
@@ -142,11 +142,11 @@ def _judge_rows(report: ChaosReport) -> Iterator[Verdict]:
 
 def conclusion(report: ChaosReport) -> list[str]:
     """The result in words, and what to do next."""
-    kills, rows = sum(report.delivered.values()), plural(report.compared_rows, "row")
-    if report.is_exact and not kills:
-        return [f"equal: all {rows} are the same in both runs; no worker was killed, so nothing was healed"]
+    injected, rows = sum(report.delivered.values()), plural(report.compared_rows, "row")
+    if report.is_exact and not injected:
+        return [f"equal: all {rows} are the same in both runs; no fault was injected, so nothing was healed"]
     if report.is_exact:
-        equal = f"after {plural(kills, 'kill')}, all {rows} equal those of the undisturbed run"
+        equal = f"after {plural(injected, 'injected fault')}, all {rows} equal those of the undisturbed run"
         return [f"safe: {equal}; {report.env} heals exactly"]
     if report.first_difference is not None:
         return _of_difference(report)
@@ -202,7 +202,7 @@ def _progress() -> Iterator[Callable[[ChaosProgress], None]]:
         task = bar.add_task("starting", total=None)
 
         def show_it(at: ChaosProgress) -> None:
-            words = f"{at.steps:,} steps, {at.delivered:,} of {plural(at.wanted, 'kill')}"
+            words = f"{at.steps:,} steps, {at.delivered:,} of {plural(at.wanted, 'fault')}"
             bar.update(task, description=words, completed=at.steps, total=max(at.of_steps, at.steps), refresh=True)
 
         yield show_it

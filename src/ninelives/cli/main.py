@@ -24,7 +24,7 @@ $ ninelives check CartPole-v1
 $ ninelives doctor runs/mario"""
 
 
-class Command(Protocol):
+class CliCommand(Protocol):
     """One verb with its settings."""
 
     def run(self) -> int:
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return _guarded(lambda: _parse(argv).run())
 
 
-def _parse(argv: Sequence[str] | None) -> Command:
+def _parse(argv: Sequence[str] | None) -> CliCommand:
     import tyro
 
     from ninelives.cli.benchmark import BenchmarkCommand
@@ -64,7 +64,7 @@ def _parse(argv: Sequence[str] | None) -> Command:
     from ninelives.cli.test import TestCommand
     from ninelives.cli.train import TrainCommand
 
-    commands: dict[str, Callable[..., Command]] = {
+    commands: dict[str, Callable[..., CliCommand]] = {
         "demo": DemoCommand,
         "train": TrainCommand,
         "test": TestCommand,
@@ -81,7 +81,7 @@ def _parse(argv: Sequence[str] | None) -> Command:
         "record": RecordCommand,
         "replay": ReplayCommand,
     }
-    command: Command = tyro.extras.subcommand_cli_from_dict(commands, prog="ninelives", description=ABOUT, args=argv)
+    command: CliCommand = tyro.extras.subcommand_cli_from_dict(commands, prog="ninelives", description=ABOUT, args=argv)
     return command
 
 

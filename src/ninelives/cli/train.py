@@ -139,9 +139,9 @@ def summary(result: Result) -> list[str]:
     ]
     if result.run_dir is not None:
         next_ = (
-            f"go on: ninelives train --run-dir {result.run_dir} --resume"
+            f"continue: ninelives train --run-dir {result.run_dir} --resume"
             if result.stopped
-            else "play it: ninelives test"
+            else "evaluate: ninelives test"
         )
         lines.append(f"run: {result.run_dir}   ({next_ if result.stopped else f'{next_} {result.run_dir}'})")
     return lines
