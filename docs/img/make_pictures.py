@@ -30,8 +30,6 @@ class Player(gymnasium.Wrapper):
     """A game that plays itself: slots 0 to 3 Rook's Errand by its guide, the others Lantern by running and jumping."""
 
     def __init__(self):
-        import ninelives.sims.games  # registers the games
-
         self.slot = ninelives.current_slot().slot
         name = "ninelives/Errand-v0" if self.slot < 4 else "ninelives/Lantern-v0"
         goal = {"goal": "errand"} if self.slot < 4 else {"goal": "coast"}
@@ -40,11 +38,7 @@ class Player(gymnasium.Wrapper):
         self.guide = Guide(self.env) if self.slot < 4 else None
 
     def step(self, action):
-        if self.guide is not None:
-            action = self.guide.action()
-        else:
-            action = int(self.np_random.choice(len(ACTIONS), p=HABITS))
-        return self.env.step(action)
+        return self.env.step(self.guide.action() if self.guide else int(self.np_random.choice(len(ACTIONS), p=HABITS)))
 
 
 def games(frames=72, skip=60):
@@ -73,64 +67,53 @@ def training(seconds=75.0):
     from ninelives.cli.demo import ERRAND
     from ninelives.cli.reporting.display import Display
     from ninelives.train import Callback, StopTraining, train
-    from ninelives.view.console import news_of
+    from ninelives.view.plot import write_curve
+    from ninelives.view.pool_panel import event_line
     from ninelives.view.progress import ProgressView
-    from ninelives.view.train_model import news_of_training
+    from ninelives.view.train_panel import heal_line
 
     class Watch(Callback):
         def __init__(self, view):
-            self.view, self.points, self.news, self.killed_at = view, [], [], None
+            self.view, self.episodes, self.means, self.lines, self.killed_at = view, [], [], [], None
 
         def on_start(self, started):
-            self.pool, self.begun = started.pool, time.monotonic()
+            self.pool, self.step, self.started_s = started.pool, 0, time.monotonic()
 
         def on_event(self, event):
-            line = news_of(event, self.view.board.pool) or news_of_training(event)
-            if line:
-                self.news.append(line)
+            self.lines += filter(None, [event_line(event, self.view.model.pool) or heal_line(event)])
+
+        def on_episode(self, episode):
+            self.episodes.append((self.step, episode.total))
 
         def on_rollout(self, rollout):
+            self.step = rollout.step
             if rollout.mean_return is not None:
-                self.points.append((rollout.step, rollout.mean_return))
-            passed = time.monotonic() - self.begun
-            if self.killed_at is None and passed > seconds / 2:
+                self.means.append((rollout.step, rollout.mean_return))
+            passed_s = time.monotonic() - self.started_s
+            if self.killed_at is None and passed_s > seconds / 2:
                 self.killed_at = rollout.step
                 os.kill(self.pool.worker_pids[0], signal.SIGKILL)
-            if passed > seconds:
+            if passed_s > seconds:
                 raise StopTraining
 
     view = ProgressView(stream=io.StringIO(), live=False)
     watch = Watch(view)
     train(ERRAND, [Display(view, visualize=False, seconds=seconds), watch])
-    panel(view, watch.news)
-    curve(watch.points, watch.killed_at)
+    save_panel(view, watch.lines)
+    marks = [(watch.killed_at, "a worker is killed")]
+    write_curve(HERE / "curve.png", watch.episodes, watch.means, "ninelives/Errand-ram-v0, 16 environments", marks)
 
 
-def panel(view, news):
+def save_panel(view, lines):
+    """As SVG, in the fonts that the reader has."""
     from rich.console import Console
 
-    from ninelives.view.train_panel import picture
+    from ninelives.view.train_panel import panel
 
     console = Console(record=True, width=84, file=io.StringIO(), force_terminal=True)
-    console.print(picture(view.board, time.monotonic(), news[-4:]))
+    console.print(panel(view.model, time.monotonic(), lines[-4:]))
     svg = console.export_svg(title="ninelives train")
     (HERE / "panel.svg").write_text(NO_FONT_FROM_THE_NETWORK.sub("", svg).replace("Fira Code", "monospace"))
-
-
-def curve(points, killed_at):
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7.2, 3.2), dpi=110, layout="constrained")
-    axes.plot(*zip(*points, strict=True), color="teal")
-    if killed_at is not None:
-        axes.axvline(killed_at, color="firebrick", linestyle="--", linewidth=1)
-        axes.annotate(" a worker is killed", (killed_at, axes.get_ylim()[0]), color="firebrick", va="bottom")
-    axes.set(xlabel="environment steps", ylabel="mean return", title="ninelives/Errand-ram-v0, 16 environments")
-    axes.grid(alpha=0.3)
-    figure.savefig(HERE / "curve.png")
 
 
 if __name__ == "__main__":
