@@ -2,7 +2,7 @@
 #ifndef NINELIVES_SLOT_NUMBERS_H
 #define NINELIVES_SLOT_NUMBERS_H
 
-/* A new reference to ``slots`` as contiguous int64; the same object where it is that already, which is the usual case. */
+/* A new reference to ``slots`` as contiguous int64; usually that is the same object. */
 static inline PyArrayObject *slot_numbers(PyObject *slots) {
     PyArrayObject *array = (PyArrayObject *)slots;
     if (PyArray_CheckExact(slots) && PyArray_TYPE(array) == NPY_INT64 && PyArray_NDIM(array) == 1 &&

@@ -1,6 +1,6 @@
 /* Doorbells between processes: shared 32-bit words to look at, an eventfd (or pipe) to sleep on.
  *
- * Shared by transport/_exchange.c and worker/_loop.c; the pure-Python twins are exchange.py (parent) and worker/loop.py (worker).
+ * Shared by transport/_exchange.c and worker/_loop.c; in pure Python: exchange.py (parent) and worker/loop.py (worker).
  *
  * The pattern is the same on both sides and never loses a wake-up:
  *

@@ -1,7 +1,7 @@
 /* Records each action before it is sent, with the digest of the row it answers. One call per batch.
  *
- * Twin of recorder.PyActionRecorder and equal in behaviour; test_journal.py runs the same tests over both. Reads only words
- * that workers have published: a request is recorded before it is posted, while its group is idle.
+ * Twin of recorder.PyActionRecorder and equal in behaviour; test_journal.py runs the same tests over both. Reads only
+ * words that workers have published: a request is recorded before it is posted, while its group is idle.
  */
 #define PY_SSIZE_T_CLEAN
 #define NPY_NO_DEPRECATED_API NPY_1_23_API_VERSION

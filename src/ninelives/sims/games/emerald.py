@@ -112,7 +112,7 @@ def rewards(weights: Mapping[str, float] | None = None) -> list[Term]:
         "badges": progress("badge_count"),
         "events": NewEvents(),
         "trainers": progress("trainers"),
-        "healing": Healing(),
+        "healing": HealedParty(),
         "champion": flag("champion"),
     }
     known: Mapping[str, Term] = {name: Known(term) for name, term in terms.items()}
@@ -176,7 +176,7 @@ class NewEvents(Term):
         self._seen = np.frombuffer(saved, np.uint8) if len(saved) == FLAG_BYTES else None
 
 
-class Healing(Term):
+class HealedParty(Term):
     """The share of the party's health restored outside battle, if the party is the same. A blackout earns nothing."""
 
     def __init__(self) -> None:

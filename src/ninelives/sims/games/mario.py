@@ -160,6 +160,10 @@ def make(
         ends=[equals("flag" if one_stage else "won", 1), equals("dying" if one_life else "over", 1)],
         truncates=[Standstill(patience)],
     )
+    return _with_checked_moments(env)
+
+
+def _with_checked_moments(env: EmulatorEnv) -> EmulatorEnv:
     try:
         _check_moments(env)
     except BaseException:
