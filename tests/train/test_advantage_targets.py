@@ -36,13 +36,13 @@ def rollouts(draw):
 
 
 def slow_targets(rollout, ratios=None):
-    """V-trace with lambda by its definition: sums over what is to come, no recursion. With ratios of 1 it is GAE."""
+    """V-trace with lambda by its definition: sums over future rows, no recursion. With ratios of 1 it is GAE."""
     r = rollout
     steps, slots = r["rewards"].shape
     ratios = np.ones((steps, slots)) if ratios is None else ratios
     advantages, returns = np.zeros((steps, slots)), np.zeros((steps, slots))
 
-    def surprise(t, n):
+    def delta(t, n):
         if r["terminated"][t, n]:
             then = 0.0
         elif r["truncated"][t, n]:
@@ -51,7 +51,7 @@ def slow_targets(rollout, ratios=None):
             then = r["values"][t + 1, n]
         return r["rewards"][t, n] + r["gamma"] * then - r["values"][t, n]
 
-    def goes_on(t, n):
+    def continues(t, n):
         if t + 1 == steps or r["terminated"][t, n] or r["truncated"][t, n]:
             return False
         return r["learned"][t, n] and r["learned"][t + 1, n]
@@ -60,25 +60,25 @@ def slow_targets(rollout, ratios=None):
         """What V-trace adds to the value at t."""
         total, weight, k = 0.0, 1.0, t
         while True:
-            trust = min(1.0, ratios[k, n])
-            total += weight * trust * surprise(k, n)
-            if not goes_on(k, n):
+            rho = min(1.0, ratios[k, n])
+            total += weight * rho * delta(k, n)
+            if not continues(k, n):
                 return total
-            weight *= r["gamma"] * r["gae_lambda"] * trust
+            weight *= r["gamma"] * r["gae_lambda"] * rho
             k += 1
 
     for t in range(steps):
         for n in range(slots):
             returns[t, n] = r["values"][t, n]
             if r["learned"][t, n]:
-                ahead = r["gamma"] * r["gae_lambda"] * correction(t + 1, n) if goes_on(t, n) else 0.0
-                advantages[t, n] = surprise(t, n) + ahead
+                ahead = r["gamma"] * r["gae_lambda"] * correction(t + 1, n) if continues(t, n) else 0.0
+                advantages[t, n] = delta(t, n) + ahead
                 returns[t, n] += correction(t, n)
     return advantages, returns
 
 
 @given(rollouts())
-def test_gae_is_what_its_definition_says(rollout):
+def test_gae_matches_its_definition(rollout):
     advantages, returns = slow_targets(rollout)
     found = advantages_and_returns(**rollout)
     np.testing.assert_allclose(found.advantages, advantages, rtol=1e-4, atol=1e-3)
@@ -86,7 +86,7 @@ def test_gae_is_what_its_definition_says(rollout):
 
 
 @given(rollouts(), st.data())
-def test_vtrace_is_what_its_definition_says(rollout, data):
+def test_vtrace_matches_its_definition(rollout, data):
     ratios = data.draw(arrays.arrays(np.float64, rollout["rewards"].shape, elements=st.floats(0, 3)))
     advantages, returns = slow_targets(rollout, ratios)
     found = advantages_and_returns(**rollout, ratios=ratios)
@@ -105,7 +105,7 @@ def test_vtrace_of_the_policy_that_acted_is_gae(rollout):
 
 
 @given(rollouts(), st.data())
-def test_rows_that_are_not_learned_from_say_nothing_to_the_others(rollout, data):
+def test_rows_that_are_not_learned_from_do_not_affect_the_others(rollout, data):
     noise = data.draw(arrays.arrays(np.float64, rollout["rewards"].shape, elements=NUMBERS))
     other = {**rollout, "rewards": np.where(rollout["learned"], rollout["rewards"], noise)}
     np.testing.assert_array_equal(
@@ -114,7 +114,7 @@ def test_rows_that_are_not_learned_from_say_nothing_to_the_others(rollout, data)
 
 
 @pytest.mark.parametrize(("ending", "worth"), [("terminated", 1.0), ("truncated", 1.0 + 0.5 * 7.0)])
-def test_an_end_is_worth_nothing_more_and_a_cut_what_was_still_to_come(ending, worth):
+def test_termination_bootstraps_zero_and_truncation_the_final_value(ending, worth):
     no = np.zeros((1, 1), np.bool_)
     flags = {"terminated": no, "truncated": no, ending: ~no}
     values = np.array([[0.0], [99.0]])  # the next observation is of another episode
@@ -124,7 +124,7 @@ def test_an_end_is_worth_nothing_more_and_a_cut_what_was_still_to_come(ending, w
     assert found.returns.item() == pytest.approx(worth)
 
 
-def test_explained_variance_is_one_for_a_prophet_and_zero_for_a_constant():
+def test_explained_variance_is_one_for_perfect_values_and_zero_for_a_constant():
     returns = np.array([1.0, 2.0, 5.0])
     assert explained_variance(returns, returns) == 1.0
     assert explained_variance(np.full(3, 2.0), returns) == pytest.approx(0.0)

@@ -1,4 +1,4 @@
-"""What is written comes back to the bit, what is kept is kept, and what cannot be used says why."""
+"""Checkpoints are read back bit for bit, the right ones are kept, and bad files are refused with the reason."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def steps(kept):
     return [checkpoint.load(path).step for path in kept.all()]
 
 
-def test_a_state_comes_back_to_the_bit(kept):
+def test_a_state_is_read_back_bit_for_bit(kept):
     net = torch.nn.Linear(3, 2)
     optimiser = torch.optim.Adam(net.parameters())
     net(torch.ones(1, 3)).sum().backward()
@@ -68,7 +68,7 @@ TREES = st.recursive(
 
 @settings(deadline=None)
 @given(tree=TREES)
-def test_every_plain_tree_comes_back(tree, tmp_path_factory):
+def test_every_plain_tree_is_read_back(tree, tmp_path_factory):
     path = tmp_path_factory.mktemp("tree") / "one"
     path.write_bytes(container.packed({}, tree))
     assert container.read(path).tree == tree
@@ -76,7 +76,7 @@ def test_every_plain_tree_comes_back(tree, tmp_path_factory):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "int64", "uint8", "bool", "complex64"])
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (2, 3)])
-def test_tensors_of_every_kind_come_back(dtype, shape, tmp_path):
+def test_tensors_of_every_kind_are_read_back(dtype, shape, tmp_path):
     tensor = torch.arange(int(np.prod(shape))).reshape(shape).to(getattr(torch, dtype))
     (tmp_path / "one").write_bytes(container.packed({}, [tensor, tensor.T if tensor.ndim == 2 else tensor]))
     back, turned = container.read(tmp_path / "one").tree
@@ -86,7 +86,7 @@ def test_tensors_of_every_kind_come_back(dtype, shape, tmp_path):
 
 
 @pytest.mark.parametrize("array", [np.float32(1.5), np.arange(6, dtype=">i2").reshape(2, 3)[:, ::2], np.array(["ab"])])
-def test_arrays_of_every_kind_come_back_and_can_be_written_to(array, tmp_path):
+def test_arrays_of_every_kind_are_read_back_writeable(array, tmp_path):
     (tmp_path / "one").write_bytes(container.packed({}, array))
     back = container.read(tmp_path / "one").tree
     assert back.dtype == array.dtype
@@ -94,13 +94,13 @@ def test_arrays_of_every_kind_come_back_and_can_be_written_to(array, tmp_path):
     assert back.flags.writeable
 
 
-def test_what_cannot_be_kept_is_refused_with_its_place(kept):
+def test_a_value_that_cannot_be_stored_is_refused_with_its_place(kept):
     with pytest.raises(TypeError, match=r"state\.learner\.rng\[0\]\.cpu is a Generator"):
         write(kept, 1, rng=[{"cpu": np.random.default_rng()}])
     assert kept.newest() is None
 
 
-def test_the_hash_of_weights_sees_every_bit_and_not_their_order():
+def test_the_hash_of_weights_depends_on_every_bit_but_not_on_their_order():
     a, b = torch.zeros(2), torch.ones(3)
     same = {checkpoint.sha256_of({"a": a, "b": b}), checkpoint.sha256_of({"b": b, "a": a})}
     assert len(same) == 1
@@ -129,27 +129,27 @@ def test_the_last_three_and_the_best_are_kept(kept):
     assert kept.newest() == kept.all()[-1]
 
 
-def test_another_process_goes_on_keeping_the_best(kept):
+def test_another_process_keeps_the_best_too(kept):
     write(kept, 10, 9.0)
     for step in (20, 30, 40, 50):
         write(Checkpoints(kept.directory, keep_last=1), step, 1.0)
     assert steps(kept) == [10, 50]
 
 
-def test_the_best_is_thrown_away_like_any_other_if_told_so(tmp_path):
+def test_the_best_is_deleted_like_any_other_without_keep_best(tmp_path):
     kept = Checkpoints(tmp_path, keep_last=2, keep_best=False)
     for step in range(5):
         write(kept, step, -step)
     assert steps(kept) == [3, 4]
 
 
-def test_steps_are_numbers_not_words(kept):
+def test_steps_are_sorted_as_numbers(kept):
     for step in (10**12 - 1, 10**12, 9):
         write(kept, step)
     assert steps(kept) == [9, 10**12 - 1, 10**12]
 
 
-def test_files_of_the_user_are_let_alone(kept):
+def test_files_of_the_user_are_not_touched(kept):
     kept.directory.mkdir(parents=True)
     (kept.directory / "notes.txt").write_text("mine")
     for step in range(6):
@@ -201,7 +201,7 @@ def spoil(path, how):
         ("text", "is not a checkpoint of Ninelives: it begins with b'hello'"),
     ],
 )
-def test_each_kind_of_bad_file_has_its_own_words(how, words, kept):
+def test_each_kind_of_bad_file_has_its_own_message(how, words, kept):
     path = write(kept, 5)
     spoil(path, how)
     for use in (checkpoint.load, checkpoint.weights_sha256):
@@ -214,7 +214,7 @@ def test_a_missing_file_is_named(tmp_path):
         checkpoint.load(tmp_path / "nothing.ckpt")
 
 
-def test_a_pickle_in_a_foreign_file_is_never_run(tmp_path):
+def test_a_pickle_in_another_file_is_never_executed(tmp_path):
     class Bomb:
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "boom"),)
@@ -227,7 +227,7 @@ def test_a_pickle_in_a_foreign_file_is_never_run(tmp_path):
     assert not (tmp_path / "boom").exists()
 
 
-def test_previous_sets_damaged_ones_aside_and_gives_the_newest_whole_one(kept):
+def test_previous_renames_damaged_ones_and_returns_the_newest_intact_one(kept):
     write(kept, 10)
     for step, how in [(20, "truncated"), (30, "newer")]:
         spoil(write(kept, step), how)
@@ -246,7 +246,7 @@ def test_there_may_be_no_previous_one(kept):
 
 
 def test_a_full_disk_leaves_the_older_ones(kept, monkeypatch):
-    """/dev/full is how Linux plays a full disk; the unfinished file is led there."""
+    """The unfinished file is a link to /dev/full, which is always full."""
     write(kept, 10)
     (kept.directory / ".step-000000000020.ckpt.tmp").symlink_to("/dev/full")
     monkeypatch.setattr(Checkpoints, "_delete_unfinished", lambda self: None)
@@ -285,10 +285,10 @@ def test_a_kill_at_any_moment_leaves_a_newest_one_that_loads(kept):
             assert written == 0
             continue
         newest = checkpoint.load(kept.newest())
-        assert newest.step in (written, written + 1)  # the kill may come between the rename and the word
+        assert newest.step in (written, written + 1)  # the kill may come between the rename and the print
         written = newest.step
         assert np.array_equal(newest.state["weights"]["w"], np.full(300_000, written))
         assert all(checkpoint.load(path) for path in kept.all())
     assert written > 3
     write(kept, written + 1)
-    assert not list(kept.directory.glob(".*")), "a half-written one stays behind"
+    assert not list(kept.directory.glob(".*")), "a half-written file was left behind"

@@ -1,4 +1,4 @@
-"""A policy's spaces come back from a checkpoint as they were."""
+"""A policy's spaces are read back from a checkpoint unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPACES = [
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
-def test_a_space_comes_back(space, tmp_path):
+def test_a_space_is_read_back(space, tmp_path):
     (tmp_path / "one").write_bytes(container.packed({}, space_tree.plain(space)))
     back = space_tree.space_of(container.read(tmp_path / "one").tree)
     assert back == space
@@ -32,11 +32,11 @@ def test_a_space_comes_back(space, tmp_path):
     assert str(back.sample()) == str(space.sample())
 
 
-def test_a_space_that_cannot_be_learned_from_is_refused():
+def test_an_unsupported_space_is_refused():
     with pytest.raises(TypeError, match="cannot hold the space Text"):
         space_tree.plain(spaces.Dict({"a": spaces.Text(3)}))
 
 
-def test_an_unknown_kind_says_so():
+def test_an_unknown_kind_of_space_is_refused():
     with pytest.raises(CheckpointError, match="does not know: 'Graph'"):
         space_tree.space_of({"kind": "Graph"})

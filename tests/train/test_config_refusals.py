@@ -1,4 +1,4 @@
-"""What cannot be meant is refused before anything starts, with key, value and what is allowed."""
+"""Impossible settings are refused before anything starts, with key, value and what is allowed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from ninelives.train import NetConfig, NormaliseConfig, PoolConfig, PpoConfig, T
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused(make, words):
+def test_impossible_settings_are_refused(make, words):
     with pytest.raises(ConfigError, match=words):
         make()
 
@@ -57,7 +57,7 @@ def test_settings_of_the_run_reach_the_environments_constructor():
         _ = dataclasses.replace(config, env_kwargs={"frame_skip": 2}).env_spec
 
 
-def test_a_run_that_is_shown_asks_gymnasium_for_pictures():
+def test_visualize_asks_gymnasium_for_images():
     assert TrainConfig(env="CartPole-v1", visualize=True).env_spec.kwargs == {"render_mode": "rgb_array"}
     assert TrainConfig(env="mygame:make", visualize=True).env_spec.kwargs == {}
 

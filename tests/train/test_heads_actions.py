@@ -1,4 +1,4 @@
-"""Heads against torch's own distributions; masks; what reaches the environment."""
+"""Heads against torch's own distributions, masks, and the actions that reach the environment."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_every_action_fits_the_space(space):
             assert space.contains(wanted), wanted
 
 
-def test_draws_follow_the_probabilities():
+def test_samples_follow_the_probabilities():
     head = make_head(spaces.Discrete(3))
     chances = torch.tensor([0.2, 0.5, 0.3])
     actions = drawn(head, chances.log().expand(20_000, 3))
@@ -85,7 +85,7 @@ def test_draws_follow_the_probabilities():
     assert pressed.float().mean().item() == pytest.approx(0.8, abs=0.015)
 
 
-def test_what_a_slot_does_does_not_depend_on_its_neighbours():
+def test_a_slots_action_does_not_depend_on_the_other_slots():
     head = make_head(spaces.Discrete(4))
     params, noise = params_of(head), head.noise((ROWS,), torch.Generator().manual_seed(3))
     alone = torch.cat([head.sample(params[i : i + 1], noise[i : i + 1]) for i in range(ROWS)])
@@ -101,7 +101,7 @@ def test_what_a_slot_does_does_not_depend_on_its_neighbours():
     ],
     ids=str,
 )
-def test_a_masked_action_is_never_taken_and_costs_no_gradient(space, mask, allowed):
+def test_a_masked_action_is_never_taken_and_gets_no_gradient(space, mask, allowed):
     head = make_head(space)
     params = torch.zeros(500, head.outputs, requires_grad=True)
     masked = head.masked(params, torch.from_numpy(head.mask_row(np.array(mask, np.bool_))).expand(500, -1))
@@ -114,13 +114,13 @@ def test_a_masked_action_is_never_taken_and_costs_no_gradient(space, mask, allow
     assert torch.isfinite(params.grad).all()
 
 
-def test_bounds_are_kept_only_if_that_is_wanted():
+def test_actions_are_clipped_only_if_configured():
     space = spaces.Box(-1, 1, (1,), np.float32)
     far = np.array([[9.0]], np.float32)
     assert make_head(space, clip=True).to_env(far).item() == 1.0
     assert make_head(space, clip=False).to_env(far).item() == 9.0
 
 
-def test_an_action_that_cannot_be_learned_is_refused_with_what_can():
+def test_an_unsupported_action_space_is_refused_with_those_allowed():
     with pytest.raises(ConfigError, match="Discrete, MultiDiscrete, MultiBinary and Box"):
         make_head(spaces.Tuple([spaces.Discrete(2), spaces.Discrete(2)]))

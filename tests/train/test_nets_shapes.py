@@ -1,4 +1,4 @@
-"""Networks: every space fits, weights come from one generator, a memory forgets exactly where it should."""
+"""Networks: every kind of space, weights from one generator, recurrent state reset exactly where episodes start."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def leaves(*parts, rows=5):
 
 
 @pytest.mark.parametrize("image", ["nature", "impala", "small", "flat"])
-def test_every_encoder_gives_its_features(image):
+def test_every_encoder_outputs_its_features(image):
     encoder = Encoder(PICTURE, NetConfig(image=image, image_features=32))
     assert encoder(leaves(PICTURE)).shape == (5, 32 if image != "flat" else 40 * 44 * 3)
 
 
-def test_leaves_of_every_kind_are_joined():
+def test_leaves_of_every_kind_are_concatenated():
     parts = [PICTURE, VECTOR, spaces.Discrete(3, start=5), spaces.MultiDiscrete([2, 4]), spaces.MultiBinary(6)]
     space = spaces.Dict({"a": parts[0], "b": spaces.Tuple(parts[1:3]), "c": parts[3], "d": parts[4]})
     encoder = Encoder(space, NetConfig(image_features=10))
@@ -41,13 +41,13 @@ def test_leaves_of_every_kind_are_joined():
     assert (features[:, 14:17].sum(1) == 1).all()
 
 
-def test_a_text_is_refused_with_what_can_be_learned_from():
+def test_an_unsupported_observation_is_refused_with_those_allowed():
     space = spaces.Dict({"say": spaces.Text(5)})
     with pytest.raises(ConfigError, match=r"/say.*Box, Discrete"):
         Encoder(space, NetConfig())
 
 
-def test_a_picture_too_small_for_nature_says_what_to_use():
+def test_an_image_too_small_for_nature_is_refused_with_alternatives():
     small = spaces.Box(0, 255, (10, 10, 3), np.uint8)
     with pytest.raises(ConfigError, match=r"10 x 10; use 'small' or 'impala'"):
         Encoder(small, NetConfig(image="nature"))
@@ -55,7 +55,7 @@ def test_a_picture_too_small_for_nature_says_what_to_use():
 
 
 @pytest.mark.parametrize(
-    ("shape", "picture"),
+    ("shape", "image"),
     [
         ((84, 84), (1, 84, 84)),
         ((4, 84, 80), (4, 84, 80)),
@@ -64,13 +64,13 @@ def test_a_picture_too_small_for_nature_says_what_to_use():
         ((4, 3, 84, 80), (12, 84, 80)),
     ],
 )
-def test_channels_are_found_wherever_they_are(shape, picture):
+def test_channels_are_found_wherever_they_are(shape, image):
     order, *found = layout(shape)
-    assert tuple(found) == picture
-    assert torch.zeros(2, *shape).permute(order).reshape(2, *picture).shape == (2, *picture)
+    assert tuple(found) == image
+    assert torch.zeros(2, *shape).permute(order).reshape(2, *image).shape == (2, *image)
 
 
-def test_a_table_of_numbers_is_no_picture():
+def test_a_table_of_numbers_is_not_an_image():
     assert not is_image(spaces.Box(-1, 1, (4, 6), np.float32))
     assert is_image(spaces.Box(0, 255, (84, 84), np.uint8))
 
@@ -83,7 +83,7 @@ def test_equal_seeds_give_equal_weights_and_the_global_generator_is_not_touched(
     assert not torch.equal(one.actor[0].weight, other.actor[0].weight)
 
 
-def test_weights_begin_orthogonal_with_the_gains_of_ppo():
+def test_initial_weights_are_orthogonal_with_the_gains_of_ppo():
     policy = made()
     for layer, gain in ((policy.critic[1], 2**0.5), (policy.actor[-1], 0.01), (policy.critic[-1], 1.0)):
         weight = layer.weight.detach()
@@ -99,7 +99,7 @@ def test_actor_and_critic_of_a_vector_share_nothing():
 
 
 @pytest.mark.parametrize("kind", ["gru", "lstm"])
-def test_a_sequence_is_the_same_as_its_steps_one_by_one(kind):
+def test_a_sequence_equals_its_single_steps(kind):
     policy = made(recurrent=kind, recurrent_size=6)
     obs, starts = torch.randn(9, 3, 4), torch.rand(9, 3) < 0.3
     state = torch.randn(3, policy.recurrent.state_size)
@@ -111,7 +111,7 @@ def test_a_sequence_is_the_same_as_its_steps_one_by_one(kind):
 
 
 @pytest.mark.parametrize("kind", ["gru", "lstm"])
-def test_what_was_before_an_episode_does_not_matter_in_it(kind):
+def test_steps_before_an_episode_do_not_affect_it(kind):
     policy = made(recurrent=kind, recurrent_size=6)
     obs, starts = torch.randn(4, 2, 4), torch.tensor([[False] * 2, [False] * 2, [True, False], [False] * 2])
     one, two = (

@@ -1,4 +1,4 @@
-"""The update against its formula, and what it must not look at."""
+"""The update against its formula, and the rows that must not affect it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_loss_is_the_formula_of_the_paper():
 
 
 @pytest.mark.parametrize("net", [NetConfig(), NetConfig(recurrent="gru", recurrent_size=5)], ids=["plain", "gru"])
-def test_rows_that_are_not_learned_from_leave_no_trace(net):
+def test_rows_that_are_not_learned_from_have_no_effect(net):
     after = []
     for poison in (0.0, float("nan")):
         learner = learner_of(net, epochs=2, minibatches=2)
@@ -79,8 +79,8 @@ def test_rows_that_are_not_learned_from_leave_no_trace(net):
         lost = ~rollout.learned
         rollout.rewards[lost] += poison
         rollout.log_probs[torch.from_numpy(lost)] += poison
-        rollout.values[:-1][lost & np.roll(lost, 1, 0)] += poison  # else it is what the true row before leads to
-        if net.recurrent == "none":  # a memory sees them too, and forgets them at the next start
+        rollout.values[:-1][lost & np.roll(lost, 1, 0)] += poison  # otherwise the true row before bootstraps from it
+        if net.recurrent == "none":  # a recurrent network processes them too, and is reset at the next start
             rollout.obs[0][:-1][torch.from_numpy(lost)] += poison
         losses = learner.learn(rollout, 0.0)
         assert np.isfinite(losses["loss"])
@@ -90,7 +90,7 @@ def test_rows_that_are_not_learned_from_leave_no_trace(net):
 
 @pytest.mark.parametrize("bptt", [None, 2])
 @pytest.mark.parametrize("kind", ["none", "lstm"])
-def test_every_learned_row_is_seen_once_an_epoch_with_what_belongs_to_it(kind, bptt):
+def test_each_learned_row_is_used_once_per_epoch_with_its_own_data(kind, bptt):
     policy = policy_of(NetConfig(recurrent=kind, recurrent_size=5))
     rollout = filled(policy, bptt)
     rollout.log_probs[...] = torch.arange(STEPS * SLOTS).view(STEPS, SLOTS)
@@ -107,7 +107,7 @@ def test_every_learned_row_is_seen_once_an_epoch_with_what_belongs_to_it(kind, b
     assert sorted(seen) == np.flatnonzero(rollout.learned).tolist()
 
 
-def test_sequences_are_learned_with_the_features_they_had_when_they_were_collected():
+def test_sequences_have_the_same_features_as_when_they_were_collected():
     policy = policy_of(NetConfig(recurrent="lstm", recurrent_size=5))
     rollout = filled(policy)
     rollout.states.normal_()
@@ -118,7 +118,7 @@ def test_sequences_are_learned_with_the_features_they_had_when_they_were_collect
         torch.testing.assert_close(part, whole[rows.log_probs.long()])
 
 
-def test_an_epoch_with_too_large_a_divergence_is_the_last():
+def test_an_epoch_above_target_kl_is_the_last():
     free, held = learner_of(epochs=6, learning_rate=0.05), learner_of(epochs=6, learning_rate=0.05, target_kl=1e-4)
     rollout = filled(free.policy)
     assert free.learn(rollout, 0.0)["epochs"] == 6
@@ -131,14 +131,14 @@ def test_the_learning_rate_follows_its_schedule(schedule, rate):
     assert learner.learn(filled(learner.policy), 0.75)["learning_rate"] == pytest.approx(rate * 1e-3)
 
 
-def test_gradients_are_shortened_only_if_they_are_longer():
+def test_gradients_are_scaled_down_only_if_they_are_longer():
     for longest, expected in ((1.0, 1.0), (9.0, 5.0), (0.0, 5.0)):
         gradients = torch.tensor([3.0, 4.0])
         assert clip_grad_norm(gradients, longest).item() == pytest.approx(5.0)
         assert gradients.norm().item() == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_loss_that_is_no_number_ends_the_run_in_words():
+def test_a_loss_that_is_not_finite_ends_the_run_with_advice():
     learner = learner_of()
     rollout = filled(learner.policy)
     rollout.log_probs.fill_(float("nan"))
@@ -147,7 +147,7 @@ def test_a_loss_that_is_no_number_ends_the_run_in_words():
 
 
 @pytest.mark.parametrize("target_kl", [None, 0.1])
-def test_a_rollout_without_a_single_true_row_changes_nothing(target_kl):
+def test_a_rollout_without_a_true_row_changes_nothing(target_kl):
     learner = learner_of(target_kl=target_kl)
     rollout = filled(learner.policy)
     rollout.learned[...] = False
@@ -172,7 +172,7 @@ def test_ratios_are_one_for_the_policy_that_acted(kind):
     np.testing.assert_allclose(importance_ratios(policy, rollout), 1.0, rtol=1e-5)
 
 
-def test_a_learner_goes_on_from_its_state_bit_for_bit():
+def test_a_learner_continues_from_its_state_bit_for_bit():
     whole, first, second = (learner_of(learning_rate=1e-2) for _ in range(3))
     rollouts = [filled(whole.policy, seed=seed) for seed in range(2)]
     for rollout in rollouts:
@@ -185,7 +185,7 @@ def test_a_learner_goes_on_from_its_state_bit_for_bit():
     assert second.version == 2
 
 
-def test_a_rollout_can_be_kept_and_brought_back():
+def test_a_rollout_can_be_saved_and_loaded():
     policy = policy_of(NetConfig(recurrent="gru", recurrent_size=5))
     rollout, other = filled(policy), Rollout.allocate(policy, OBS, STEPS, SLOTS, masks=False, bptt=None)
     rollout.states.normal_()

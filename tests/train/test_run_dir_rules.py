@@ -1,4 +1,4 @@
-"""A run's directory is never overwritten unasked, never shared, and says where the run came from."""
+"""A run's directory is never overwritten without ``--force``, never shared, and records where the run came from."""
 
 import os
 import signal
@@ -30,12 +30,12 @@ def refusal(path, **how):
     return str(refused.value)
 
 
-def test_a_run_is_not_overwritten_unless_it_is_said(old):
+def test_a_run_is_not_overwritten_without_force(old):
     assert "already holds a run: use --resume to continue it, --force to delete and replace it" in refusal(old)
     assert (old / "checkpoints" / "step-1.ckpt").read_text() == "precious"
 
 
-def test_a_run_whose_environments_never_started_makes_room(tmp_path):
+def test_a_run_whose_environments_never_started_is_replaced(tmp_path):
     with RunDir.open(tmp_path / "run") as run:
         run.write_config({"env": "mistyped"})
         run.pool.mkdir()
@@ -92,7 +92,7 @@ def test_resume_and_force_exclude_each_other(old):
     assert "--resume and --force exclude each other" in refusal(old, resume=True, force=True)
 
 
-def test_a_file_is_no_directory(tmp_path):
+def test_a_file_is_refused_as_a_directory(tmp_path):
     (tmp_path / "file").write_text("")
     assert "is a file; name a directory" in refusal(tmp_path / "file")
 
@@ -116,20 +116,20 @@ def test_a_killed_trainer_leaves_no_lock_behind(old):
     RunDir.open(old, resume=True).close()
 
 
-def test_every_start_is_kept(old):
+def test_each_start_is_recorded(old):
     for number in range(2):
         with RunDir.open(old, resume=True) as run:
             run.write_provenance({"command": ["ninelives", "train", str(number)]})
     assert [start["command"][-1] for start in starts_of(old)] == ["0", "1"]
 
 
-def test_a_start_knows_versions_machine_and_command():
+def test_provenance_has_versions_machine_and_command():
     facts = provenance()
     assert {"at", "ninelives", "python", "numpy", "gymnasium", "platform", "cores"} <= set(facts)
     assert facts["command"] == sys.orig_argv
 
 
-def test_the_commit_is_named_and_whether_files_differ_from_it(tmp_path):
+def test_provenance_has_the_commit_and_whether_files_differ_from_it(tmp_path):
     def git(*args):
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *args], cwd=tmp_path, check=True)
 
@@ -152,7 +152,7 @@ def log(tmp_path):
     return path
 
 
-def test_logs_are_cut_back_to_where_they_were_at_the_checkpoint(tmp_path, log):
+def test_logs_are_truncated_to_their_size_at_the_checkpoint(tmp_path, log):
     marks = LogOffsets(tmp_path)
     marks.note(10, [log])
     log.write_text("a\nb\n")
@@ -164,14 +164,14 @@ def test_logs_are_cut_back_to_where_they_were_at_the_checkpoint(tmp_path, log):
     assert log.read_text() == "a\n"
 
 
-def test_a_log_that_was_not_there_yet_is_emptied(tmp_path, log):
+def test_a_log_that_did_not_exist_yet_is_emptied(tmp_path, log):
     LogOffsets(tmp_path).note(10, [])
     LogOffsets(tmp_path).cut(10, [log, tmp_path / "never.csv"])
     assert log.read_text() == ""
     assert not (tmp_path / "never.csv").exists()
 
 
-def test_a_checkpoint_whose_mark_was_not_written_cuts_nothing(tmp_path, log):
+def test_a_checkpoint_without_saved_offsets_truncates_nothing(tmp_path, log):
     LogOffsets(tmp_path).note(10, [])
     LogOffsets(tmp_path).cut(20, [log])
     assert log.read_text() == "a\n"

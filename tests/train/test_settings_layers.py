@@ -1,4 +1,4 @@
-"""A configuration from a file, from ``--set`` and from flags: who wins, and what is refused by file and line."""
+"""A configuration from a file, ``--set`` and flags: which one wins, and refusals with file and line."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -57,7 +57,7 @@ def refusal(call, *args):
     return str(refused.value)
 
 
-def test_flags_win_over_set_and_set_over_the_file_and_the_file_over_defaults(write):
+def test_flags_override_set_which_overrides_the_file_and_the_defaults(write):
     path = write("env: a\ntimesteps: 10\nn_envs: 2\nppo:\n  epochs: 7\n  learning_rate: 3e-3\n")
     run = resolve(
         Run,
@@ -68,7 +68,7 @@ def test_flags_win_over_set_and_set_over_the_file_and_the_file_over_defaults(wri
     assert run == Run("a", timesteps=10, n_envs=4, ppo=Learner(epochs=9, learning_rate=3e-3))
 
 
-def test_a_flag_that_says_the_default_wins_over_the_file_too(write):
+def test_a_flag_with_the_default_value_overrides_the_file_too(write):
     path = write("env: a\ntimesteps: 10\n")
     assert resolve(Run, from_file(Run, path), from_flags(Run, {"timesteps": 1_000_000})).timesteps == 1_000_000
 
@@ -104,19 +104,19 @@ def test_values_are_read_as_people_write_them(write):
         ("env: [a\n", 2, "not YAML"),
     ],
 )
-def test_what_is_wrong_is_refused_by_file_and_line(write, text, line, words):
+def test_errors_name_file_and_line(write, text, line, words):
     path = write(text)
     assert refusal(load, Run, path).startswith(f"{path}:{line}: ")
     assert words in refusal(load, Run, path)
 
 
-def test_an_impossible_combination_names_every_place_it_was_said(write):
+def test_an_impossible_combination_names_all_its_origins(write):
     path = write("env: a\ntimesteps: 4\n")
     message = refusal(resolve, Run, from_file(Run, path), from_flags(Run, {"n_envs": 8}))
     assert message == f"{path}:2, --n-envs: timesteps=4 must be at least n_envs=8"
 
 
-def test_pairs_are_refused_by_name_as_well():
+def test_errors_in_pairs_name_them():
     assert "--set 'epochs' is not NAME=VALUE" in refusal(from_pairs, ["epochs"])
     assert refusal(resolve, Run, from_pairs(["env=a", "ppo.epoch=3"])).startswith("--set ppo.epoch: ")
     assert "did you mean ppo.epochs?" in refusal(resolve, Run, from_pairs(["env=a", "ppo.epoch=3"]))
@@ -128,7 +128,7 @@ def test_dashes_and_underscores_mean_the_same_in_pairs():
     assert resolve(Run, from_pairs(["env=a", "ppo.learning-rate=1"])).ppo.learning_rate == 1.0
 
 
-def test_what_must_be_said_and_is_not_is_named(write):
+def test_a_missing_required_setting_is_named(write):
     assert "env is missing" in refusal(load, Run, write("timesteps: 5\n"))
     assert "env is missing" in refusal(load, Run, write(""))
 
@@ -162,7 +162,7 @@ runs = st.builds(
 
 
 @given(run=runs)
-def test_what_is_written_down_is_read_back_the_same(run, tmp_path_factory):
+def test_a_dumped_configuration_is_read_back_the_same(run, tmp_path_factory):
     path = tmp_path_factory.mktemp("dump") / "config.yaml"
     path.write_text(dump(run))
     assert load(Run, path) == run

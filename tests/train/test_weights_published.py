@@ -1,4 +1,4 @@
-"""Weights as one vector, and their way to readers: never torn, never waited for."""
+"""Weights as one vector, and published to readers: never torn, without waiting."""
 
 from __future__ import annotations
 

@@ -107,14 +107,14 @@ class Collector:
 
     def collect(self, policy: Policy, rollout: Rollout, version: int) -> None:
         """Fill the rollout."""
-        begun = time.perf_counter()
+        started = time.perf_counter()
         with torch.inference_mode():
             self._open(rollout, version)
             noise = policy.head.noise((rollout.steps, rollout.slots), self.generator).to(self._device)
             self._step_all(policy, rollout, noise)
             self._close(rollout)
             self._evaluate(policy, rollout)
-        rollout.seconds = time.perf_counter() - begun
+        rollout.seconds = time.perf_counter() - started
 
     def _open(self, rollout: Rollout, version: int) -> None:
         carry = self.carry

@@ -39,7 +39,7 @@ class PolicyLike(Protocol):
     """Anything that chooses actions, such as ``ActingPolicy``."""
 
     def begin(self, rows: int, *, greedy: bool, seed: int) -> None:
-        """Start anew with this number of slots."""
+        """Reset for this number of slots."""
 
     def act(self, batch: Batch, starts: npt.NDArray[np.bool_]) -> Any:
         """Actions for every slot of a full batch; ``starts`` marks rows that are the first of an episode."""

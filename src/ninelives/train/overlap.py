@@ -52,7 +52,7 @@ class RolloutSource(Protocol):
         """Called when the learner starts to learn, if it will need another rollout."""
 
     def finish(self) -> None:
-        """Called when the learner has learned; no collecting goes on when this returns."""
+        """Called when the learner has learned; collecting has ended when this returns."""
 
     def close(self) -> None:
         """End collecting."""

@@ -30,7 +30,7 @@ BATCH_COST_S = 300e-6
 """What a batch costs the trainer whatever its size: a forward pass of a small network, and waking the workers."""
 
 WORTH = 4.0
-"""A batch should keep the environments busy this many times longer than it keeps the trainer."""
+"""A batch should keep the environments busy this many times longer than the trainer."""
 
 LEAST_PER_CORE, MOST_PER_CORE = 4, 16
 """With fewer, a rollout covers few different episodes; with more, it gets long, and learning needs many rollouts."""

@@ -60,7 +60,7 @@ class ActingPolicy:
         return cls(policy, space, actions, ObsNormaliser.of_state(state, space))
 
     def begin(self, rows: int, *, greedy: bool, seed: int) -> None:
-        """Start anew with this number of slots: a fresh recurrent state, and a generator with this seed."""
+        """Reset for this number of slots: the recurrent state, and the generator with this seed."""
         self._greedy = greedy
         self._generator = torch.Generator().manual_seed(seed)
         self._state = self.policy.first_state(rows)

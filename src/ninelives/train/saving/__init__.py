@@ -1,1 +1,1 @@
-"""What a run keeps: its directory, checkpoints, and how it continues from them."""
+"""What a run saves: its directory, its checkpoints, and how it is resumed from them."""
