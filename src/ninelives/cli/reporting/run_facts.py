@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -111,8 +111,6 @@ def step_of(checkpoint: Path | None) -> int:
 
 
 def _with_weights(facts: RunFacts, newest: Path) -> RunFacts:
-    from dataclasses import replace
-
     try:
         return replace(facts, weights=weights_sha256(newest))
     except CheckpointError as error:
