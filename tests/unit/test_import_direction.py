@@ -1,6 +1,7 @@
 """The arrows between the rooms of the house point one way; this test owns the table that says which."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -52,6 +53,32 @@ ALSO = {
 """Modules that may see more than their room: verbs about emulators, and the checks ``ninelives check`` is about."""
 
 
+LEVELS: dict[str, list[set[str]]] = {
+    "pool": [
+        {"batch", "workers.worker", "workers.fault_budget"},
+        {"metrics"},
+        {"eventlog"},
+        {"resources"},
+        {"workers"},
+        {"runtime"},
+        {"recovery"},
+        {"data"},
+        {"shutdown"},
+        {"startup"},
+        {"pool"},
+    ],
+    "train": [{"config"}, {"saving"}, {"policy"}, {""}],
+    "cli": [{"target", "flags", "diagnosis.finding"}, {"reporting"}, {"diagnosis", "bench"}, {""}],
+    "sims": [{"emulators.machine", "emulators.systems", "emulators.user_paths"}, {"libretro"}, {"emulators"}, {""}],
+}
+"""Inside rooms that have rooms of their own: lowest first. A module sees its own level and those below it."""
+
+IN_C = {
+    ("worker/_loop.c", "spec.arrays"),  # BadValueError, which tells bad data from a bug
+}
+"""Modules that native code imports. It offers no function to other native code by capsule."""
+
+
 def module_name(file: Path, root: Path) -> str:
     """The dotted name below the package: ``pool.crew``, or ``pool`` for a room's ``__init__``."""
     parts = file.relative_to(root).with_suffix("").parts
@@ -93,6 +120,59 @@ def upward_arrows(root: Path) -> list[str]:
 
 def test_no_import_points_up():
     assert upward_arrows(PACKAGE) == []
+
+
+def level_of(module: str) -> int:
+    room, _, inside = module.partition(".")
+    fits = [
+        (len(prefix), level)
+        for level, prefixes in enumerate(LEVELS[room])
+        for prefix in prefixes
+        if not prefix or inside == prefix or inside.startswith(prefix + ".")
+    ]
+    assert fits, f"{module} has no level in LEVELS[{room!r}]"
+    return max(fits)[1]
+
+
+def upward_inside(root: Path) -> list[str]:
+    """Imports between the parts of one room that point from a lower level to a higher one."""
+    modules = {module_name(file, root) for file in root.rglob("*.py")}
+    return [
+        f"{module} imports {target}"
+        for file in sorted(root.rglob("*.py"))
+        if (module := module_name(file, root)).count(".") and module.split(".")[0] in LEVELS
+        for _, name in imports_of(file, root)
+        if (target := name if name in modules else name.rpartition(".")[0]).split(".")[0] == module.split(".")[0]
+        if target.count(".") and level_of(target) > level_of(module)
+    ]
+
+
+def test_no_import_points_up_inside_a_room():
+    assert upward_inside(PACKAGE) == []
+
+
+def test_an_import_that_points_up_inside_a_room_would_be_found(tmp_path: Path):
+    for file, line in (
+        ("workers/launcher.py", "from ninelives.pool.data.gather import Gatherer"),
+        ("data/gather.py", ""),
+    ):
+        path = tmp_path / "pool" / file
+        path.parent.mkdir(parents=True)
+        path.write_text(line)
+    assert upward_inside(tmp_path) == ["pool.workers.launcher imports pool.data.gather"]
+
+
+def test_native_code_imports_what_the_table_says_and_includes_nothing_from_above():
+    found = set()
+    for file in sorted([*PACKAGE.rglob("*.c"), *PACKAGE.rglob("*.h")]):
+        text, name = file.read_text(), file.relative_to(PACKAGE).as_posix()
+        assert "PyCapsule_New" not in text, f"{name} hands functions to other native code: declare it here"
+        found |= {(name, module) for module in re.findall(r'PyImport_ImportModule\("ninelives\.([\w.]+)"\)', text)}
+        for header in re.findall(r'#include "([\w.]+)"', text):
+            (home,) = PACKAGE.rglob(header)
+            room, above = file.relative_to(PACKAGE).parts[0], home.relative_to(PACKAGE).parts[0]
+            assert room == above or above in MAY_IMPORT[room], f"{name} includes {header} of {above}"
+    assert found == IN_C
 
 
 def test_every_room_has_a_rule():
