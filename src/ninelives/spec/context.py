@@ -1,7 +1,7 @@
 """What an environment may ask about its own place: ``ninelives.current_slot()`` inside a constructor.
 
-Set by the worker around every construction, so that a factory can name its files, ports or logs by slot without being
-told. Outside a worker there is no slot.
+Set by the worker around every construction, so that a factory can name its files, ports or logs by slot without an
+argument. Outside a worker there is no slot.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from ninelives.spec.arrays import BadValueError, Leaf, Node, assemble, leaves, s
 from ninelives.transport.control import Control
 from ninelives.transport.mailbox import TO_WORKER, Mailbox
 
-EVERYBODY = slice(None)
+ALL_ROWS = slice(None)
 
 
 class ActionWriter:
@@ -37,7 +37,7 @@ class ActionWriter:
     def write_all(self, actions: Any) -> None:
         """One action per slot, in order."""
         if self.plain is not None:
-            self._write_plain(self.plain, actions, self.plain.shape, EVERYBODY)
+            self._write_plain(self.plain, actions, self.plain.shape, ALL_ROWS)
         else:
             self.write(actions, self._all)
 

@@ -25,7 +25,7 @@ from ninelives.transport.mailbox import TO_PARENT, Mailbox
 
 Mask = npt.NDArray[np.bool_]
 Messages = Mapping[int, Mapping[str, Any]]
-EVERYBODY = slice(None)
+ALL_ROWS = slice(None)
 
 
 class Gatherer:
@@ -64,7 +64,7 @@ class Gatherer:
             return self._common_batch(slots, False, attention)
         control, valid = self._control, self._all_valid.copy()
         messages = self._messages(slots, None) if attention & Attention.MAIL else {}
-        obs = self._observe(EVERYBODY, slots, messages)
+        obs = self._observe(ALL_ROWS, slots, messages)
         reward, terminated, truncated = control.reward, control.terminated, control.truncated
         if self._copy:
             reward, terminated, truncated = reward.copy(), terminated.copy(), truncated.copy()
@@ -144,7 +144,7 @@ class Gatherer:
         }
 
     def _observe(self, index: Slots | slice, slots: Slots, messages: Messages) -> Any:
-        copy = self._copy and index is EVERYBODY  # an index array copies anyway
+        copy = self._copy and index is ALL_ROWS  # an index array copies anyway
         if self._plain is not None:
             return self._plain.copy() if copy else self._plain[index]
         for row, message in messages.items():
