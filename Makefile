@@ -11,7 +11,7 @@
 #   make setup   only the full install
 #   make clean   back to a fresh clone
 #
-# PYTHON chooses the interpreter that makes .venv (3.11 to 3.13); ARGS is handed to the tool that runs.
+# PYTHON is the interpreter that makes .venv (3.11 to 3.13); ARGS is passed to the tool that runs.
 
 PYTHON ?= python3
 ARGS ?=
@@ -106,8 +106,8 @@ clean:
 	$(PACKAGE) ".[train,cores]"
 	@touch $@
 
-# nes_py comes as source: where it cannot be built, its tests are skipped and say so. So it is with Debian's cores. It is
-# installed without its dependencies, because it asks for an older pyglet than stable-retro does and uses none of it here.
+# nes_py comes as source: if it cannot be built, its tests are skipped and say so; the same holds for Debian's cores. It is
+# installed without its dependencies, because it requires an older pyglet than stable-retro does and does not use it here.
 .venv/full: .venv/light
 	$(PACKAGE) ".[test,check]"
 	$(INSTALL) --no-deps nes_py gym gym-notices || echo "nes_py cannot be built here (it needs g++): no tests of it"

@@ -1,6 +1,6 @@
 """Builds the native modules; every other setting lives in pyproject.toml.
 
-All are optional: without a C compiler (or with ``NINELIVES_NATIVE=0`` at run time) the pure-Python twins are used.
+All are optional: without a C compiler (or with ``NINELIVES_NATIVE=0`` at run time) Python does the same, more slowly.
 """
 
 import sys
