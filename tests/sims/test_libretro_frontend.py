@@ -11,7 +11,7 @@ from ctypes import byref, cast
 import pytest
 
 from ninelives.sims.libretro import api
-from ninelives.sims.libretro.api import Command
+from ninelives.sims.libretro.api import EnvironmentCommand
 from ninelives.sims.libretro.frames import NativeFrames, PyFrames
 from ninelives.sims.libretro.frontend import Frontend
 
@@ -32,12 +32,12 @@ def ask(frontend, what, value=None):
 
 def answer(frontend, key):
     variable = api.Variable(key, None)
-    known = ask(frontend, Command.GET_VARIABLE, variable)
+    known = ask(frontend, EnvironmentCommand.GET_VARIABLE, variable)
     return variable.value if known else None
 
 
 def old_options():
-    return Command.SET_VARIABLES, (api.Variable * 3)(
+    return EnvironmentCommand.SET_VARIABLES, (api.Variable * 3)(
         (b"speed", b"How fast; slow|fast"), (b"odd", b"No choice"), (None, None)
     )
 
@@ -52,22 +52,22 @@ def filled(kind):
 
 
 def options_1():
-    return Command.SET_CORE_OPTIONS, filled(api.OptionDefinition)
+    return EnvironmentCommand.SET_CORE_OPTIONS, filled(api.OptionDefinition)
 
 
 def options_1_in_languages():
-    return Command.SET_CORE_OPTIONS_INTL, api.OptionsIntl(
+    return EnvironmentCommand.SET_CORE_OPTIONS_INTL, api.OptionsIntl(
         cast(filled(api.OptionDefinition), ctypes.POINTER(api.OptionDefinition))
     )
 
 
 def options_2():
     definitions = cast(filled(api.OptionV2Definition), ctypes.POINTER(api.OptionV2Definition))
-    return Command.SET_CORE_OPTIONS_V2, api.OptionsV2(None, definitions)
+    return EnvironmentCommand.SET_CORE_OPTIONS_V2, api.OptionsV2(None, definitions)
 
 
 def options_2_in_languages():
-    return Command.SET_CORE_OPTIONS_V2_INTL, api.OptionsV2Intl(ctypes.pointer(options_2()[1]), None)
+    return EnvironmentCommand.SET_CORE_OPTIONS_V2_INTL, api.OptionsV2Intl(ctypes.pointer(options_2()[1]), None)
 
 
 @pytest.mark.parametrize("declare", [old_options, options_1, options_1_in_languages, options_2, options_2_in_languages])
@@ -88,22 +88,22 @@ def test_what_the_host_fixed_is_not_undone_by_a_declaration(tmp_path):
 def test_a_changed_option_is_told_once(frontend):
     ask(frontend, *old_options())
     changed = ctypes.c_bool(True)
-    assert ask(frontend, Command.GET_VARIABLE_UPDATE, changed)
+    assert ask(frontend, EnvironmentCommand.GET_VARIABLE_UPDATE, changed)
     assert not changed
     frontend.set(b"speed", b"fast")
-    seen = [ask(frontend, Command.GET_VARIABLE_UPDATE, changed) and changed.value for _ in range(2)]
+    seen = [ask(frontend, EnvironmentCommand.GET_VARIABLE_UPDATE, changed) and changed.value for _ in range(2)]
     assert seen == [True, False]
     assert answer(frontend, b"speed") == b"fast"
 
 
 def test_the_newest_form_of_options_is_offered(frontend):
     version = ctypes.c_uint(0)
-    assert ask(frontend, Command.GET_CORE_OPTIONS_VERSION, version)
+    assert ask(frontend, EnvironmentCommand.GET_CORE_OPTIONS_VERSION, version)
     assert version.value == 2
 
 
 def test_saves_and_system_files_are_looked_for_in_the_machines_own_directory(frontend, tmp_path):
-    for what in (Command.GET_SAVE_DIRECTORY, Command.GET_SYSTEM_DIRECTORY):
+    for what in (EnvironmentCommand.GET_SAVE_DIRECTORY, EnvironmentCommand.GET_SYSTEM_DIRECTORY):
         path = ctypes.c_char_p()
         assert ask(frontend, what, path)
         assert path.value == str(tmp_path).encode()
@@ -111,19 +111,19 @@ def test_saves_and_system_files_are_looked_for_in_the_machines_own_directory(fro
 
 def test_the_log_can_be_called(frontend):
     log = ctypes.c_void_p()
-    assert ask(frontend, Command.GET_LOG_INTERFACE, log)
+    assert ask(frontend, EnvironmentCommand.GET_LOG_INTERFACE, log)
     api.Log(log.value)(3, b"something about %s and %d")
 
 
 def test_a_core_that_can_do_without_a_log_gets_none(tmp_path):
-    assert not ask(Frontend(tmp_path, {}, is_silent=True), Command.GET_LOG_INTERFACE, ctypes.c_void_p())
+    assert not ask(Frontend(tmp_path, {}, is_silent=True), EnvironmentCommand.GET_LOG_INTERFACE, ctypes.c_void_p())
 
 
 def test_the_pad_can_be_asked_as_a_whole_or_button_by_button(frontend):
     state = frontend.frames.callbacks[5]
     frontend.frames.pad = 0b1000_0001
     assert frontend.frames.pad == 0b1000_0001
-    assert ask(frontend, Command.GET_INPUT_BITMASKS | EXPERIMENTAL)
+    assert ask(frontend, EnvironmentCommand.GET_INPUT_BITMASKS | EXPERIMENTAL)
     assert state(0, api.DEVICE_JOYPAD, 0, api.ID_JOYPAD_MASK) == 0b1000_0001
     assert [state(0, api.DEVICE_JOYPAD, 0, button) for button in range(8)] == [1, 0, 0, 0, 0, 0, 0, 1]
     assert state(1, api.DEVICE_JOYPAD, 0, 0) == 0, "there is one player"
@@ -167,18 +167,18 @@ def test_machines_do_not_share_a_pad_or_a_picture(frontend, tmp_path):
     frontend.frames.callbacks[1](4096, 240, 160, 512)
     frontend.set(b"speed", b"fast")
     changed = ctypes.c_bool(True)
-    assert ask(other, Command.GET_VARIABLE_UPDATE, changed)
+    assert ask(other, EnvironmentCommand.GET_VARIABLE_UPDATE, changed)
     assert (frontend.frames.pad, other.frames.pad, other.frames.video, changed.value) == (1, 2, None, False)
 
 
 @pytest.mark.parametrize(("number", "layout"), [(0, "rgb555"), (1, "bgrx8888"), (2, "rgb565")])
 def test_every_pixel_format_is_known(frontend, number, layout):
-    assert ask(frontend, Command.SET_PIXEL_FORMAT, ctypes.c_int(number))
+    assert ask(frontend, EnvironmentCommand.SET_PIXEL_FORMAT, ctypes.c_int(number))
     assert frontend.layout == layout
 
 
 def test_what_is_not_known_is_refused(frontend):
-    assert not ask(frontend, Command.SET_PIXEL_FORMAT, ctypes.c_int(9))
+    assert not ask(frontend, EnvironmentCommand.SET_PIXEL_FORMAT, ctypes.c_int(9))
     assert frontend.layout == "rgb555"
     assert not ask(frontend, 14)
     assert not ask(frontend, 999 | EXPERIMENTAL)

@@ -33,7 +33,7 @@ MEMDESC_CONST = 1
 MAX_OPTION_VALUES = 128
 
 
-class Command(IntEnum):
+class EnvironmentCommand(IntEnum):
     """Commands of the environment callback, without the bit that marks a command as experimental."""
 
     GET_CAN_DUPE = 3

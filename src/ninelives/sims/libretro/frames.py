@@ -18,14 +18,16 @@ from typing import Any, Protocol
 
 from ninelives.native import native_library
 from ninelives.sims.libretro import api, library
-from ninelives.sims.libretro.api import Command
+from ninelives.sims.libretro.api import EnvironmentCommand
 
 LIBRARY = "ninelives.sims.libretro._frames"
 
 Video = tuple[int, int, int, int]
 """Address, width, height and bytes per row of a picture in the core's memory."""
 
-GRANTED = frozenset((Command.SET_SYSTEM_AV_INFO, Command.SET_GEOMETRY, Command.GET_INPUT_BITMASKS))
+GRANTED = frozenset(
+    (EnvironmentCommand.SET_SYSTEM_AV_INFO, EnvironmentCommand.SET_GEOMETRY, EnvironmentCommand.GET_INPUT_BITMASKS)
+)
 """Sent by some cores in every frame and always accepted: every picture comes with its own size."""
 
 Answer = Callable[[int, int | None], bool]
@@ -104,7 +106,7 @@ class PyFrames:
         what = ask & api.COMMAND_BITS
         if what in GRANTED:
             return True
-        if what != Command.GET_VARIABLE_UPDATE:
+        if what != EnvironmentCommand.GET_VARIABLE_UPDATE:
             return self._answer(ask, address)
         c_bool.from_address(address or 0).value = self._changed
         self._changed = False

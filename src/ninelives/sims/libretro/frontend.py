@@ -14,7 +14,7 @@ from typing import Any
 
 from ninelives.sims.emulators.machine import PixelLayout
 from ninelives.sims.libretro import api, options
-from ninelives.sims.libretro.api import Command
+from ninelives.sims.libretro.api import EnvironmentCommand
 from ninelives.sims.libretro.frames import frames_of
 
 LAYOUTS: dict[int, PixelLayout] = {0: "rgb555", 1: "bgrx8888", 2: "rgb565"}
@@ -50,14 +50,14 @@ class Frontend:
         self.descriptors: tuple[Descriptor, ...] = ()
         self._directory = os.fsencode(directory)
         self._answers: dict[int, Callable[[int], bool]] = {
-            Command.GET_CAN_DUPE: self._can_dupe,
-            Command.GET_SYSTEM_DIRECTORY: self._directories,
-            Command.GET_SAVE_DIRECTORY: self._directories,
-            Command.SET_PIXEL_FORMAT: self._pixel_format,
-            Command.GET_VARIABLE: self._variable,
-            Command.GET_LOG_INTERFACE: self._log_interface,
-            Command.SET_MEMORY_MAPS: self._memory_maps,
-            Command.GET_CORE_OPTIONS_VERSION: self._options_version,
+            EnvironmentCommand.GET_CAN_DUPE: self._can_dupe,
+            EnvironmentCommand.GET_SYSTEM_DIRECTORY: self._directories,
+            EnvironmentCommand.GET_SAVE_DIRECTORY: self._directories,
+            EnvironmentCommand.SET_PIXEL_FORMAT: self._pixel_format,
+            EnvironmentCommand.GET_VARIABLE: self._variable,
+            EnvironmentCommand.GET_LOG_INTERFACE: self._log_interface,
+            EnvironmentCommand.SET_MEMORY_MAPS: self._memory_maps,
+            EnvironmentCommand.GET_CORE_OPTIONS_VERSION: self._options_version,
         }
         self.frames = frames_of(self._answer, directory)
 

@@ -8,7 +8,7 @@ from ctypes import POINTER, cast
 from typing import Any
 
 from ninelives.sims.libretro.api import (
-    Command,
+    EnvironmentCommand,
     OptionDefinition,
     OptionsIntl,
     OptionsV2,
@@ -22,24 +22,24 @@ VERSION = 2
 
 DECLARATIONS = frozenset(
     {
-        Command.SET_VARIABLES,
-        Command.SET_CORE_OPTIONS,
-        Command.SET_CORE_OPTIONS_INTL,
-        Command.SET_CORE_OPTIONS_V2,
-        Command.SET_CORE_OPTIONS_V2_INTL,
+        EnvironmentCommand.SET_VARIABLES,
+        EnvironmentCommand.SET_CORE_OPTIONS,
+        EnvironmentCommand.SET_CORE_OPTIONS_INTL,
+        EnvironmentCommand.SET_CORE_OPTIONS_V2,
+        EnvironmentCommand.SET_CORE_OPTIONS_V2_INTL,
     }
 )
 
 
 def defaults(ask: int, address: int) -> dict[bytes, bytes]:
     """Key and default of every option declared at ``address`` in the form given by the command ``ask``."""
-    if ask == Command.SET_VARIABLES:
+    if ask == EnvironmentCommand.SET_VARIABLES:
         return {entry.key: _first_choice(entry.value) for entry in _entries(Variable, address)}
-    if ask == Command.SET_CORE_OPTIONS:
+    if ask == EnvironmentCommand.SET_CORE_OPTIONS:
         return _of(OptionDefinition, address)
-    if ask == Command.SET_CORE_OPTIONS_INTL:
+    if ask == EnvironmentCommand.SET_CORE_OPTIONS_INTL:
         return _of(OptionDefinition, _address(cast(address, POINTER(OptionsIntl)).contents.us))
-    if ask == Command.SET_CORE_OPTIONS_V2_INTL:
+    if ask == EnvironmentCommand.SET_CORE_OPTIONS_V2_INTL:
         address = _address(cast(address, POINTER(OptionsV2Intl)).contents.us)
     return _of(OptionV2Definition, _address(cast(address, POINTER(OptionsV2)).contents.definitions))
 
