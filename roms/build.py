@@ -1,7 +1,7 @@
 """Builds the ROMs from their sources: ``python roms/build.py [errand] [lantern] [--out FOLDER]``.
 
-Needs Debian's gcc-arm-none-eabi for Rook's Errand and cc65 for Lantern. The same compiler gives the same bytes; which
-one made the committed ROMs is in COMPILERS.
+Needs Debian's gcc-arm-none-eabi for Rook's Errand and cc65 for Lantern. The same compiler gives the same bytes;
+COMPILERS has the versions that built the committed ROMs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lantern import chars
 HERE = Path(__file__).parent
 DATA = HERE.parent / "src" / "ninelives" / "sims" / "games" / "data"
 COMPILERS = {"errand": ("arm-none-eabi-gcc", "12.2.1"), "lantern": ("ca65", "2.18")}
-"""The program a game is built with, and the version of it that made the committed ROM."""
+"""The compiler of each game, and its version that built the committed ROM."""
 
 C_FLAGS = (
     *("-mcpu=arm7tdmi", "-marm", "-O2", "-std=c11", "-ffreestanding", "-nostdlib"),
@@ -30,7 +30,7 @@ C_SOURCES = ("main", "blocks", "world", "rook", "movers", "draw", "hud", "sound"
 
 
 def run(*command: str | Path) -> str:
-    """Run a program; its words are shown if it fails."""
+    """Run a program and return its output; exit with its error output if it fails."""
     result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if result.returncode:
         sys.exit(f"{' '.join(map(str, command))}\n{result.stderr}")
@@ -38,7 +38,7 @@ def run(*command: str | Path) -> str:
 
 
 def build_errand(out: Path) -> tuple[Path, dict[str, int]]:
-    """Build ``errand.gba``; also says at which address every variable of the game lies."""
+    """Build ``errand.gba``; returns its path and the address of every variable of the game."""
     source, rom = HERE / "errand", out / "errand.gba"
     with tempfile.TemporaryDirectory() as folder:
         assets.write(Path(folder))
@@ -56,14 +56,14 @@ def build_errand(out: Path) -> tuple[Path, dict[str, int]]:
 
 
 def with_checksum(rom: bytes) -> bytes:
-    """The header's own checksum set, and the whole padded to full kilobytes."""
+    """Set the header's checksum and pad the ROM to full kilobytes."""
     data = bytearray(rom.ljust(-(-len(rom) // 1024) * 1024, b"\0"))
     data[0xBD] = -(sum(data[0xA0:0xBD]) + 0x19) & 0xFF
     return bytes(data)
 
 
 def build_lantern(out: Path) -> tuple[Path, dict[str, int]]:
-    """Build ``lantern.nes``; also says at which address every variable of the game lies."""
+    """Build ``lantern.nes``; returns its path and the address of every variable of the game."""
     source, rom = HERE / "lantern", out / "lantern.nes"
     with tempfile.TemporaryDirectory() as folder:
         made, labels = Path(folder) / "lantern.o", Path(folder) / "labels"
@@ -78,7 +78,7 @@ BUILDERS = {"errand": build_errand, "lantern": build_lantern}
 
 
 def main() -> None:
-    """Build what is asked, into the package unless told otherwise."""
+    """Build the given games, by default into the package."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("games", nargs="*", help=f"which: {', '.join(BUILDERS)}; all by default")
     parser.add_argument("--out", type=Path, default=DATA)

@@ -1,4 +1,4 @@
-"""Reads the texts in which drawings and maps are written."""
+"""Reads the text files that contain graphics and maps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def sections(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Every ``= title`` of a text with the lines below it; ``;`` begins a comment, empty lines are left out."""
+    """Every ``= title`` of a file with the lines below it; ``;`` starts a comment, empty lines are skipped."""
     title, lines = "", []
     for line in path.read_text().splitlines():
         if line.startswith("= "):

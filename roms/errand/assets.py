@@ -1,4 +1,4 @@
-"""Turns the drawings and maps of Rook's Errand into C. Knows how pictures lie in the console's memory."""
+"""Converts the graphics and maps of Rook's Errand to C. Knows the console's graphics format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from texts import sections
 HERE = Path(__file__).parent
 
 KINDS = ("FLOOR", "WALL", "WATER", "STONE", "DOOR", "ITEM", "PERCH", "HOLLOW", "WAY")
-"""What the upper four bits of a cell say."""
+"""Kinds of cells, in the order of their numbers in the upper four bits."""
 
 ICONS = ("none", "key", "ring", "spoon", "crown", "sun", "home", "note")
 BIG = "ROKSEAND'"
@@ -18,7 +18,7 @@ Drawing = list[str]
 
 
 def drawings(name: str, size: int) -> dict[str, Drawing]:
-    """Drawings of a file by name, smaller ones repeated to the size asked."""
+    """The drawings of a file by name; smaller ones are repeated to the given size."""
     found = {}
     for title, rows in sections(HERE / "art" / f"{name}.txt"):
         times = size // len(rows)
@@ -37,7 +37,7 @@ class Palette:
         self.colours = [sum((int(part) >> 3) << 5 * i for i, part in enumerate(row[1:])) for row in rows]
 
     def tile(self, drawing: Drawing, x: int = 0, y: int = 0) -> tuple[int, ...]:
-        """Eight words of eight pixels of four bits, as the console has them."""
+        """Eight words of eight pixels of four bits, in the console's format."""
         rows = [drawing[y + j][x : x + 8] for j in range(8)]
         return tuple(sum(self.letters.index(letter) << 4 * i for i, letter in enumerate(row)) for row in rows)
 
@@ -47,7 +47,7 @@ class Palette:
 
 
 def turned(drawing: Drawing, quarter_turns: int) -> Drawing:
-    """Turned clockwise."""
+    """The drawing rotated clockwise."""
     for _ in range(quarter_turns):
         drawing = ["".join(column) for column in zip(*drawing[::-1], strict=True)]
     return drawing
@@ -84,7 +84,7 @@ class Tiles:
         return self.tiles.index(tile, 5)
 
     def cell(self, world: Map, x: int, y: int) -> int:
-        """A cell as the game keeps it: square, whether it stops a rook (bit 10), kind (bits 12 to 15)."""
+        """A cell in the game's format: square, whether it blocks a rook (bit 10), kind (bits 12 to 15)."""
         mark = world.rows[y][x]
         if mark == "#":
             return self.on(world.floor, world.wall) | 1 << 10 | KINDS.index("WALL") << 12
@@ -133,7 +133,7 @@ def letters() -> dict[str, Drawing]:
 
 
 def doubled(drawing: Drawing) -> Drawing:
-    """Twice as wide and high."""
+    """The drawing at twice its size."""
     return ["".join(letter * 2 for letter in row).replace("w", "y") for row in drawing for _ in range(2)]
 
 
@@ -204,7 +204,7 @@ def _routes(world: World) -> str:
 
 
 def write(folder: Path) -> None:
-    """Write ``assets.h`` and ``assets.c`` into a folder."""
+    """Write ``assets.h`` and ``assets.c`` into a directory."""
     header, source = compose()
     (folder / "assets.h").write_text(header)
     (folder / "assets.c").write_text(source)

@@ -1,4 +1,4 @@
-/* The two save blocks: begun, moved about in memory at every change of map, kept in the cartridge. */
+/* The two save blocks: initialised, moved in memory at every change of map, saved to the cartridge. */
 #include "game.h"
 
 #define ROOM 128 /* how far a block may move */

@@ -113,7 +113,7 @@ static void draw_movers(void) {
   }
 }
 
-/* Night comes slowly, and a way leads through the dark. */
+/* The light fades towards night, and to black at a change of map. */
 static void draw_light(void) {
   const u32 daylight = gSaveBlock1Ptr->daylight;
   u32 dark = daylight < DAY_TICKS / 4 ? (DAY_TICKS / 4 - daylight) >> 10 : 0;
@@ -128,7 +128,7 @@ static void draw_light(void) {
   gDark = dark;
 }
 
-/* They drift over the world, not over the screen. */
+/* The shadows move relative to the world, not to the screen. */
 static void draw_sky(void) {
   const u32 across = (u32)gCamera[0] - (gMain.ticks >> 3), down = (u32)gCamera[1] + (gMain.ticks >> 5);
   if (across != gDrift[0]) BG3HOFS = (u16)across;
@@ -137,11 +137,13 @@ static void draw_sky(void) {
   gDrift[1] = down;
 }
 
-/* Leaves on the wind. A quarter of them moves in each frame. */
+/* Leaves in the wind. A quarter of them moves in each frame. */
 static void draw_leaves(void) {
   for (u32 i = gMain.ticks & 3; i < LEAVES; i += 4) {
-    const u32 age = (gMain.ticks >> 2) + i * 37, across = i * 83 + age * 2 - (u32)gCamera[0], down = age - (u32)gCamera[1];
-    sprite(FIRST_LEAF + i, SPRITE_LEAF + (age >> 3 & 1), (s32)(across & 0xFF) - 8, (s32)(down & 0xFF) - 8, age >> 4 & 1);
+    const u32 age = (gMain.ticks >> 2) + i * 37;
+    const u32 across = i * 83 + age * 2 - (u32)gCamera[0], down = age - (u32)gCamera[1];
+    const s32 x = (s32)(across & 0xFF) - 8, y = (s32)(down & 0xFF) - 8;
+    sprite(FIRST_LEAF + i, SPRITE_LEAF + (age >> 3 & 1), x, y, age >> 4 & 1);
   }
 }
 

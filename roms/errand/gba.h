@@ -41,7 +41,8 @@ typedef int s32;
 #define SRAM ((volatile u8 *)0x0E000000)
 #define IRQ_VECTOR (*(volatile u32 *)0x03007FFC)
 
-enum { KEY_A = 1, KEY_B = 2, KEY_SELECT = 4, KEY_START = 8, KEY_RIGHT = 16, KEY_LEFT = 32, KEY_UP = 64, KEY_DOWN = 128 };
+enum { KEY_A = 1, KEY_B = 2, KEY_SELECT = 4, KEY_START = 8 };
+enum { KEY_RIGHT = 16, KEY_LEFT = 32, KEY_UP = 64, KEY_DOWN = 128 };
 
 /* Sleep until the next frame: the processor halts, so a skipped frame costs an emulator almost nothing. */
 static inline void wait_for_frame(void) { __asm__ volatile("swi 0x50000" ::: "r0", "r1", "r2", "r3", "memory"); }

@@ -1,4 +1,4 @@
-/* Words and numbers: the line at the top, messages at the bottom, the title. */
+/* Text and numbers: the status line, messages, the title. */
 #include "game.h"
 
 #define PAGE (VRAM + 27 * 0x400)

@@ -1,10 +1,10 @@
-/* Rook's Errand: a young rook brings three shiny things home before night. One tick a frame; this file says what a tick is. */
+/* Rook's Errand: a young rook brings three shiny things home before night. This file runs one tick per frame. */
 #include "game.h"
 
 Main gMain FIXED(main);
 extern void frame_interrupt(void);
 
-/* Chance is stirred by when keys are pressed and by nothing else: the same keys, the same game. */
+/* Random numbers depend only on when keys are pressed: the same keys give the same game. */
 static void read_keys(void) {
   const u16 keys = (u16)(~KEYINPUT & 0x3FF);
   gMain.fresh = (u16)(keys & ~gMain.keys);
@@ -32,7 +32,7 @@ static void start(void) {
   new_game();
   if (has_save()) load_save();
   SaveBlock1 *block = gSaveBlock1Ptr;
-  block->events |= 1; /* the nest is no discovery */
+  block->events |= 1; /* the nest counts as seen */
   enter_map(block->map, block->x, block->y);
   begin_map();
 }

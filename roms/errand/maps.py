@@ -1,4 +1,4 @@
-"""The maps of Rook's Errand as text, and how many hops are left of the whole errand from where. Knows no pictures."""
+"""The maps of Rook's Errand, and the number of hops left of the whole errand from each place. Knows no graphics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from texts import sections
 HERE = Path(__file__).parent
 ITEMS = {"K": "key", "1": "ring", "2": "spoon", "3": "crown"}
 ERRAND = "K123H"
-"""What is to be fetched, in order, and home at last."""
+"""The objectives in order; the last is home."""
 
 STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0))
 """Down, up, left, right: the order in which the game numbers them."""
@@ -29,16 +29,16 @@ class Map:
             raise ValueError(f"{self.name}: all rows must be as long as the first")
 
     def find(self, letter: str) -> list[Place]:
-        """Where a character stands, row by row."""
+        """The places of a character, row by row."""
         return [(x, y) for y, row in enumerate(self.rows) for x, mark in enumerate(row) if mark == letter]
 
     def side(self, place: Place) -> int:
-        """At which side of the map a way lies, as an index of STEPS."""
+        """The side of the map at which an exit is, as an index of STEPS."""
         x, y = place
         return [y == self.height - 1, y == 0, x == 0, x == self.width - 1].index(True)
 
     def distances(self, targets: list[Place]) -> dict[Place, int]:
-        """Cells to the nearest target over everything a rook with a key can hop on; a way is never passed through."""
+        """Distance to the nearest target over all cells that a rook with a key can enter, without passing an exit."""
         seen, queue = dict.fromkeys(targets, 0), deque(targets)
         while queue:
             x, y = queue.popleft()
@@ -53,13 +53,13 @@ class Map:
 
 
 class World:
-    """All maps, their ways, and what is left of the errand from where."""
+    """All maps, their exits, and the distances left of the errand."""
 
     def __init__(self) -> None:
         self.maps = [Map(title, rows) for title, rows in sections(HERE / "maps.txt")]
 
     def ways(self, index: int) -> Iterator[tuple[Place, int, Place, int]]:
-        """Every way out of a map: where it is, to which map, where one arrives, looking where."""
+        """Every exit of a map: its place, the next map, the place of arrival and the direction there."""
         here = self.maps[index]
         for letter in "abcd":
             for number, place in enumerate(here.find(letter)):
@@ -69,7 +69,7 @@ class World:
                 yield place, there, (twin[0] - dx, twin[1] - dy), here.side(place)
 
     def next_map(self, index: int, goal: int) -> int:
-        """The neighbour through which the goal is reached; the maps form a tree."""
+        """The neighbouring map on the path to the goal; the maps form a tree."""
         came_from, queue = {goal: goal}, deque([goal])
         while index not in came_from:
             at = queue.popleft()
@@ -80,14 +80,14 @@ class World:
         return came_from[index]
 
     def targets(self, index: int, objective: str) -> list[Place]:
-        """Cells of a map to go to: the objective, or the ways that lead to it."""
+        """The target cells of a map: the objective, or the exits that lead to it."""
         goal = next(i for i, other in enumerate(self.maps) if other.find(objective))
         if goal == index:
             return self.maps[index].find(objective)
         return [place for place, there, _, _ in self.ways(index) if there == self.next_map(index, goal)]
 
     def rest(self, index: int, errand: str) -> int:
-        """Hops that are left of the errand once the first target of this map has been reached."""
+        """Hops left of the errand after reaching the first target of this map."""
         target, objective = self.targets(index, errand[0])[0], errand[0]
         if self.maps[index].find(objective):
             return self.left(index, target, errand[1:]) if errand[1:] else 0
@@ -95,5 +95,5 @@ class World:
         return self.left(there, arrival, errand)
 
     def left(self, index: int, place: Place, errand: str) -> int:
-        """Hops that are left of the errand from a place."""
+        """Hops left of the errand from a place."""
         return self.maps[index].distances(self.targets(index, errand[0]))[place] + self.rest(index, errand)

@@ -1,4 +1,4 @@
-/* What the compiler asks for by name when it sets structures. */
+/* Functions that the compiler calls to initialise structures. */
 #include "gba.h"
 
 typedef __SIZE_TYPE__ size;

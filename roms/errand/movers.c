@@ -18,7 +18,7 @@ void place_movers(void) {
 
 static s32 size_of(s32 value) { return value < 0 ? -value : value; }
 
-/* Only plain floor, and never close to where the rook came in: there it shall be safe. */
+/* Only plain floor, and never close to the entry of the map, where the rook is safe. */
 static u32 is_free(const Mover *mover, s32 dx, s32 dy) {
   const s32 x = mover->x + dx, y = mover->y + dy;
   if (kind_at(x, y) != KIND_FLOOR) return 0;

@@ -1,4 +1,4 @@
-/* A chirp for what happens. Sound is switched on only while there is one: silence is cheaper to emulate. */
+/* Sound effects. Sound is switched on only while one plays: silence is cheaper to emulate. */
 #include "game.h"
 
 static u32 gSounding IWRAM;

@@ -1,8 +1,8 @@
-/* The map one is in: its cells in a buffer with width and height before it, stones that sink, and how far it is to go. */
+/* The current map: width, height and cells in a buffer, sinking stones, and the distances to the objective. */
 #include "game.h"
 
 #define FAR 0xFFFF
-#define TIDE_TICKS 288 /* a stone's whole life: dry, wet, gone, dry again */
+#define TIDE_TICKS 288 /* a stone's cycle: dry, wet, gone, dry again */
 #define WET_AT 192
 #define GONE_AT 228
 
@@ -57,7 +57,7 @@ void enter_map(u32 map, s32 x, s32 y) {
   draw_map();
 }
 
-/* Which part of the errand comes next. */
+/* The next objective. */
 static u32 objective(void) {
   u32 number = 0;
   while (number < 4 && gSaveBlock1Ptr->items & 1u << number) number++;
@@ -84,7 +84,7 @@ static u32 can_be_passed(u32 cell) {
   return kind != KIND_WALL && kind != KIND_WATER && kind != KIND_WAY;
 }
 
-/* For every cell of the map: how many hops to what comes next. All maps have a rim, so neighbours always exist. */
+/* For every cell of the map: hops to the objective. All maps have a border, so neighbours always exist. */
 void follow_errand(void) {
   const s32 steps[4] = {1, -1, (s32)gMap.width, -(s32)gMap.width};
   const u32 size = gMap.width * gMap.height;
@@ -102,7 +102,7 @@ void follow_errand(void) {
   }
 }
 
-/* Hops that are left of the whole errand, and the fewest there ever were. */
+/* Hops left of the whole errand, and the fewest so far. */
 void measure_way(void) {
   SaveBlock1 *block = gSaveBlock1Ptr;
   const u32 here = gTrail[(u32)block->y * gMap.width + (u32)block->x];

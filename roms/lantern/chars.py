@@ -1,4 +1,4 @@
-"""Turns the drawings of Lantern into the console's pictures: 8 kB, letters at the places of their ASCII codes."""
+"""Converts the graphics of Lantern to the console's format: 8 kB of tiles, letters at their ASCII codes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ FONT = HERE.parent / "errand" / "art" / "font.txt"
 
 
 def tile(rows: list[str]) -> bytes:
-    """Two planes of eight bytes: the low and the high bit of every pixel's ink."""
+    """Two planes of eight bytes: the low and the high bit of every pixel's colour."""
     inks = [[".123".index(mark) for mark in row] for row in rows]
     return bytes(sum((ink >> plane & 1) << 7 - i for i, ink in enumerate(row)) for plane in (0, 1) for row in inks)
 
 
 def compose() -> bytes:
-    """Both banks; the second stays empty."""
+    """Both banks of tiles; the second is empty."""
     chars = bytearray(0x2000)
 
     def put(number: int, rows: list[str]) -> None:

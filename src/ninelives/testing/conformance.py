@@ -168,7 +168,7 @@ class _Check:
     def _recommend(self) -> str:
         if self._differences:
             return "'cut': rows after a fault are masked and a fresh episode starts; an exact replay would differ"
-        return "'heal', the default: it replays exactly, so an interrupted episode comes back bit by bit"
+        return "'heal', the default: it replays exactly, so an interrupted episode is restored bit for bit"
 
 
 @dataclass(frozen=True)

@@ -74,12 +74,12 @@ def rows_of(batch: Batch, node: Node) -> list[Row]:
 
 
 def first_mismatch(expected: Row, got: Row, ignored: tuple[str, ...] = ()) -> Mismatch | None:
-    """Compare two rows. ``ignored`` are infos by name, with dots where one lies in another."""
+    """Compare two rows. ``ignored`` are names of infos, with dots for nested ones."""
     return _mismatch(expected.parts(), got.parts(), "", (*CLOCKS, *ignored))
 
 
 def _info(infos: Mapping[str, Any], i: int) -> dict[str, Any]:
-    """The row's own infos: those whose mask says that it has them."""
+    """The infos that this row has, according to their masks."""
     own = {key: column for key, column in infos.items() if f"_{key}" in infos and infos[f"_{key}"][i]}
     return {key: _info(column, i) if isinstance(column, Mapping) else column[i] for key, column in own.items()}
 

@@ -106,9 +106,9 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         self._is_begun, self._steps, self._held = False, 0, 0
 
     def _choose_infos(self, info: Sequence[str]) -> None:
-        for tally, key in ((self._rewards, "rewards"), (self._ends, "ends"), (self._truncates, "truncates")):
-            check_names(key, sorted(tally.fields), self._observer.ram)
-            tally.check(self._observer.ram)
+        for scorer, key in ((self._rewards, "rewards"), (self._ends, "ends"), (self._truncates, "truncates")):
+            check_names(key, sorted(scorer.fields), self._observer.ram)
+            scorer.check(self._observer.ram)
         check_names("info", info, {**self._observer.ram, **{REWARD + name: None for name in self._rewards.names}})
         self._info_fields = [name for name in info if not name.startswith(REWARD)]
         self._info_rewards = [
@@ -125,8 +125,8 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         self.machine.load(self.starts.choose(self.np_random, (options or {}).get("state")))
         self._observer.begin()
-        for tally in (self._rewards, self._ends, self._truncates):
-            tally.reset()
+        for scorer in (self._rewards, self._ends, self._truncates):
+            scorer.reset()
         self._is_begun, self._steps, self._held = True, 0, 0
         return self._observer.observation(), {name: self.ram[name] for name in self._info_fields}
 
@@ -216,8 +216,8 @@ class EmulatorEnv(gymnasium.Env[Any, Any]):
         wrapper = snapshot.wrapper
         generator = generator_of(snapshot.rng)
         self._is_begun = False  # until everything is loaded
-        for name, tally in (("rewards", self._rewards), ("ends", self._ends), ("truncates", self._truncates)):
-            tally.load(wrapper[name])
+        for name, scorer in (("rewards", self._rewards), ("ends", self._ends), ("truncates", self._truncates)):
+            scorer.load(wrapper[name])
         self.machine.load(snapshot.machine)
         self._observer.load(wrapper["stack"])
         self.np_random, self._np_random_seed = generator, wrapper["seed"]

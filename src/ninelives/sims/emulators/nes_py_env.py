@@ -153,7 +153,7 @@ def repair() -> None:
     rom_class.header = property(lambda self: self.raw_data[:16].astype(int))
     ram_buffer = env_class._ram_buffer
     env_class._ram_buffer = lambda self: ram_buffer(self).view(RamView)
-    env_class.reset, env_class.step = _counting_anew(env_class.reset), _counting_anew(env_class.step)
+    env_class.reset, env_class.step = _with_fresh_count(env_class.reset), _with_fresh_count(env_class.step)
     env_class._frame_advance = _bounded(env_class._frame_advance)
 
 
@@ -167,7 +167,7 @@ def _classes() -> tuple[Any, Any]:
     return env_module.NESEnv, rom_module.ROM
 
 
-def _counting_anew(method: Callable[..., Any]) -> Callable[..., Any]:
+def _with_fresh_count(method: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a reset or step so that the count of skipped frames starts again at zero."""
 
     @functools.wraps(method)

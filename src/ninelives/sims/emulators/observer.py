@@ -37,17 +37,17 @@ class Observer:
     ) -> None:
         self._machine, self._frame_skip = machine, frame_skip
         self._reader = None if memory_map is None else RamReader(memory_map, machine.memory)
-        self._projector = None if screen is None else ScreenPipeline(screen, machine.picture())
+        self._pipeline = None if screen is None else ScreenPipeline(screen, machine.picture())
         self._flickers = screen is not None and screen.max_of_two  # then the machine's own step is one frame
         self.ram = self._read()
         check_names("observe", observe, self.ram)
-        if self._projector is not None and SCREEN in observe:
+        if self._pipeline is not None and SCREEN in observe:
             raise ConfigError(
                 f"observe: {SCREEN!r} is the key of the picture in an observation; give the field another name, or "
                 "observe no picture: screen=None"
             )
         self._spaces: dict[str, gymnasium.Space[Any]] = {name: self._space(name) for name in observe}
-        if self._projector is None and not self._spaces:
+        if self._pipeline is None and not self._spaces:
             raise ConfigError("nothing is observed: give a screen, or a memory map and names to observe")
         self.space = self._whole_space()
 
@@ -56,11 +56,11 @@ class Observer:
         return self._reader.space(name, self.ram[name])
 
     def _whole_space(self) -> gymnasium.Space[Any]:
-        if self._projector is None:
+        if self._pipeline is None:
             return gymnasium.spaces.Dict(self._spaces)
         if not self._spaces:
-            return self._projector.space
-        return gymnasium.spaces.Dict({SCREEN: self._projector.space, **self._spaces})
+            return self._pipeline.space
+        return gymnasium.spaces.Dict({SCREEN: self._pipeline.space, **self._spaces})
 
     def _read(self) -> dict[str, Any]:
         return {} if self._reader is None else self._reader.read()
@@ -68,35 +68,35 @@ class Observer:
     def begin(self) -> None:
         """Start an episode at the machine's current state."""
         self.ram = self._read()
-        if self._projector is not None:
-            self._projector.begin(self._projector.image(self._machine.picture()))
+        if self._pipeline is not None:
+            self._pipeline.begin(self._pipeline.image(self._machine.picture()))
 
     def step(self, pad: int) -> tuple[Ram, Ram]:
         """Run the machine for one step; returns memory before and after it."""
         before, other = self.ram, None
-        if self._flickers and self._projector is not None:
+        if self._flickers and self._pipeline is not None:
             self._machine.advance(self._frame_skip - 1, pad)
-            other = self._projector.seen(self._machine.picture())
+            other = self._pipeline.seen(self._machine.picture())
             self._machine.advance(1, pad)
         else:
             self._machine.step(pad)
-        if self._projector is not None:
-            self._projector.push(self._projector.image(self._machine.picture(), other))
+        if self._pipeline is not None:
+            self._pipeline.push(self._pipeline.image(self._machine.picture(), other))
         self.ram = self._read()
         return before, self.ram
 
     def observation(self) -> Any:
         """The current observation, in new arrays."""
-        if not self._spaces and self._projector is not None:
-            return self._projector.observation()
+        if not self._spaces and self._pipeline is not None:
+            return self._pipeline.observation()
         fields: dict[str, npt.NDArray[Any]] = {
             name: np.array(self.ram[name], space.dtype, ndmin=1) for name, space in self._spaces.items()
         }
-        return fields if self._projector is None else {SCREEN: self._projector.observation(), **fields}
+        return fields if self._pipeline is None else {SCREEN: self._pipeline.observation(), **fields}
 
     def save(self) -> list[Image]:
         """The stacked images; memory is part of the machine's state."""
-        return [] if self._projector is None else list(self._projector.stack)
+        return [] if self._pipeline is None else list(self._pipeline.stack)
 
     def fits(self, stack: Any) -> bool:
         """Whether these are images that ``save`` could have returned."""
@@ -105,8 +105,8 @@ class Observer:
 
     def load(self, stack: list[Image]) -> None:
         """Continue with these images; the machine was loaded just before."""
-        if self._projector is not None:
-            self._projector.stack = list(stack)
+        if self._pipeline is not None:
+            self._pipeline.stack = list(stack)
         self.ram = self._read()
 
 

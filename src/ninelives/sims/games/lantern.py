@@ -58,7 +58,7 @@ FIELDS = {
     "moth_low": Field(0x1A, count=2),
     "moth_y": Field(0x1C, count=2),
 }
-"""All of it lies in the first page of memory."""
+"""All of them are in the first page of memory."""
 
 SUCCESS: Mapping[Goal, Any] = {
     "lighthouse": lambda ram: int(ram["flag"] or ram["night"] > 0),

@@ -160,25 +160,21 @@ def make(
         ends=[equals("flag" if one_stage else "won", 1), equals("dying" if one_life else "over", 1)],
         truncates=[Standstill(patience)],
     )
-    return _with_checked_moments(env)
-
-
-def _with_checked_moments(env: EmulatorEnv) -> EmulatorEnv:
-    try:
-        _check_moments(env)
-    except BaseException:
-        env.close()
-        raise
+    _check_moments(env)
     return env
 
 
 def _check_moments(env: EmulatorEnv) -> None:
-    """Reject states in which Mario cannot be moved; leaves the machine at the first state, as before."""
-    reader = RamReader(MEMORY, env.machine.memory)
-    for name, moment in reversed(env.starts.moments()):
-        env.machine.load(moment)
-        if not reader.read()["playing"]:
-            raise ConfigError(f"state: in {name} Mario cannot be moved; save another state with `ninelives play`")
+    """Reject states in which Mario cannot be moved, and close the environment then; else it is left as it was."""
+    try:
+        reader = RamReader(MEMORY, env.machine.memory)
+        for name, moment in reversed(env.starts.moments()):  # the first is loaded last, as it was before
+            env.machine.load(moment)
+            if not reader.read()["playing"]:
+                raise ConfigError(f"state: in {name} Mario cannot be moved; save another state with `ninelives play`")
+    except BaseException:
+        env.close()
+        raise
 
 
 def rewards(weights: Mapping[str, float] | None, frame_skip: int) -> list[Term]:

@@ -23,7 +23,7 @@ FAILED = ctypes.c_void_p(-1).value
 PROTECTIONS = {"r--p": mmap.PROT_READ, "r-xp": mmap.PROT_READ | mmap.PROT_EXEC}
 """Protections of read-only parts, as written in the process's memory map."""
 
-_firsts: dict[Path, First] = {}
+_firsts: dict[Path, FirstCopy] = {}
 """For each core its first copy in this process, kept while any copy is loaded."""
 
 _firsts_lock = threading.RLock()
@@ -31,14 +31,14 @@ _firsts_lock = threading.RLock()
 
 
 @dataclass
-class First:
+class FirstCopy:
     """A copy whose file is kept open for later ones; ``users`` are the handles of all loaded copies."""
 
     descriptor: int
     users: set[int]
 
 
-class Part(NamedTuple):
+class MappedPart(NamedTuple):
     """A read-only mapping of a file in this process."""
 
     address: int
@@ -54,7 +54,7 @@ def share(copy: str, core: Path, handle: int) -> None:
     with _firsts_lock:
         first = _firsts.get(core)
         if first is None:
-            _firsts[core] = First(os.open(copy, os.O_RDONLY), {handle})
+            _firsts[core] = FirstCopy(os.open(copy, os.O_RDONLY), {handle})
             return
         first.users.add(handle)
     for part in list(_parts(copy)):
@@ -71,7 +71,7 @@ def forget(handle: int) -> None:
                 os.close(first.descriptor)
 
 
-def _start_anew() -> None:
+def _reset_in_child() -> None:
     """In a forked process: start without descriptors, because it may close inherited ones and reuse their numbers."""
     for first in _firsts.values():
         os.close(first.descriptor)
@@ -79,19 +79,19 @@ def _start_anew() -> None:
     _firsts_lock.release()
 
 
-os.register_at_fork(before=_firsts_lock.acquire, after_in_parent=_firsts_lock.release, after_in_child=_start_anew)
+os.register_at_fork(before=_firsts_lock.acquire, after_in_parent=_firsts_lock.release, after_in_child=_reset_in_child)
 
 
-def _parts(copy: str) -> Iterator[Part]:
+def _parts(copy: str) -> Iterator[MappedPart]:
     """The read-only mappings of a file, from lines of address range, protection, offset, device, inode and name."""
     for line in MAPS.read_text().splitlines():
         fields = line.split(maxsplit=5)
         if len(fields) == 6 and fields[5] == copy and fields[1] in PROTECTIONS:
             start, end = (int(address, 16) for address in fields[0].split("-"))
-            yield Part(start, end - start, PROTECTIONS[fields[1]], int(fields[2], 16))
+            yield MappedPart(start, end - start, PROTECTIONS[fields[1]], int(fields[2], 16))
 
 
-def _replace(part: Part, descriptor: int) -> None:
+def _replace(part: MappedPart, descriptor: int) -> None:
     """Replace a part if its bytes are equal; parts with addresses filled in by the loader differ, and stay."""
     if os.pread(descriptor, part.size, part.offset) != ctypes.string_at(part.address, part.size):
         return
