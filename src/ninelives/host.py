@@ -61,6 +61,15 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
+def proportional_bytes(pid: int) -> int:
+    """Memory of a process, with shared pages divided among the processes that share them."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as lines:
+            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    except (OSError, StopIteration):
+        return resident_bytes(pid)
+
+
 def private_bytes() -> int:
     """Memory that this process shares with no other; zero where the system does not report it."""
     try:

@@ -1,5 +1,6 @@
 import os
 import resource
+import subprocess
 
 import pytest
 
@@ -45,3 +46,14 @@ def test_more_than_the_system_allows_is_refused_with_what_to_do(limits):
         host.allow_descriptors(limits[1])
     for words in (f"{limits[1]} descriptors", f"hard limit is {limits[1]}", "fewer workers", "ulimit -n"):
         assert words in str(refusal.value)
+
+
+def test_the_memory_of_a_process_is_known_in_three_ways():
+    own = os.getpid()
+    assert host.resident_bytes(own) >= host.proportional_bytes(own) >= host.private_bytes() > 0
+
+
+def test_a_process_that_is_gone_has_no_memory():
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    assert host.resident_bytes(gone.pid) == host.proportional_bytes(gone.pid) == 0

@@ -235,7 +235,10 @@ def test_importing_the_package_registers_the_games():
         ("import ninelives", "torch stable_baselines3 cloudpickle cv2 ninelives.sims.emulators"),
         ("import ninelives; ninelives.WorkerError", "torch cv2 ninelives.pool"),
         ("import ninelives; ninelives.Pool", "torch stable_baselines3 rich tyro ninelives.worker ninelives.testing"),
-        ("import ninelives.worker.main", "torch stable_baselines3 rich tyro ninelives.pool"),
+        (
+            "import ninelives.worker.main",
+            "torch stable_baselines3 rich tyro ninelives.pool ninelives.sims.atari ale_py",
+        ),
         ("import ninelives.supervise.keeper", "torch cloudpickle ninelives.pool ninelives.worker"),
     ],
 )

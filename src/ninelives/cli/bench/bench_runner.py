@@ -119,15 +119,7 @@ def _speed(turn: Callable[[int], int], seconds: float) -> float:
 
 def workers_bytes(pool: Pool) -> int:
     """Memory of all workers; shared pages are counted once."""
-    return sum(_proportional_bytes(pid) for pid in pool.worker_pids if pid is not None)
-
-
-def _proportional_bytes(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/smaps_rollup") as lines:
-            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
-    except (OSError, StopIteration):
-        return host.resident_bytes(pid)
+    return sum(host.proportional_bytes(pid) for pid in pool.worker_pids if pid is not None)
 
 
 def _progress(shape: str) -> None:
