@@ -237,7 +237,7 @@ def test_importing_the_package_registers_the_games():
         ("import ninelives; ninelives.Pool", "torch stable_baselines3 rich tyro ninelives.worker ninelives.testing"),
         (
             "import ninelives.worker.main",
-            "torch stable_baselines3 rich tyro ninelives.pool ninelives.sims.atari ale_py",
+            "torch rich tyro ninelives.pool ninelives.sims.atari ale_py",
         ),
         ("import ninelives.supervise.keeper", "torch cloudpickle ninelives.pool ninelives.worker"),
     ],
