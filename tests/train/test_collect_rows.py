@@ -22,9 +22,9 @@ from ninelives.train.rollout import Rollout
 SLOTS, STEPS = 4, 10
 
 
-def collected(env, *, kind=Collector, rollouts=1, normalise=False, net=None, **settings):
+def collected(env, *, kind=Collector, rollouts=1, normalise=False, net=None, workers=1, **settings):
     """Rollouts, the policy that acted, and the collector."""
-    with Pool(env, SLOTS, workers=2, **settings) as pool:
+    with Pool(env, SLOTS, workers=workers, **settings) as pool:
         policy = Policy(pool.observation_space, pool.action_space, net or NetConfig(), torch.Generator().manual_seed(0))
         normaliser = ObsNormaliser.for_space(pool.observation_space, None) if normalise else None
         collector = kind(pool, policy, torch.Generator().manual_seed(1), normaliser)
@@ -110,7 +110,7 @@ def test_values_and_probabilities_are_those_of_the_policy_that_acted():
 def test_rows_lost_to_a_fault_are_masked_and_reset_the_recurrent_state():
     env = Fragile("abort", When("step", at=4, slots=(0,)))
     net = NetConfig(recurrent="gru", recurrent_size=4)
-    (rollout,), _, _ = collected(env, on_fault="cut", net=net)
+    (rollout,), _, _ = collected(env, on_fault="cut", net=net, workers=2)
     lost = ~rollout.valid
     assert lost[3, 0]
     assert not lost[:, 2:].any()
@@ -126,7 +126,7 @@ def test_rows_lost_to_a_fault_are_masked_and_reset_the_recurrent_state():
 )
 def test_partial_collectors_give_the_same_rows(kind, net):
     whole, _, _ = collected("CartPole-v1", rollouts=2, net=net)
-    parts, _, _ = collected("CartPole-v1", rollouts=2, net=net, kind=kind, batch_size=1)
+    parts, _, _ = collected("CartPole-v1", rollouts=2, net=net, kind=kind, workers=2, batch_size=1)
     for one, two in zip(whole, parts, strict=True):
         assert torch.equal(one.actions, two.actions)
         assert torch.equal(one.obs[0], two.obs[0])

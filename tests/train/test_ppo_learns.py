@@ -73,7 +73,7 @@ def test_truncation_is_not_termination(autoreset, terminates, worth):
     """
     config = TrainConfig(
         env=EnvSpec(Endless, {"length": 4, "terminates": terminates}),
-        timesteps=8_000,
+        timesteps=6_000,
         n_envs=4,
         net=NetConfig(hidden=()),
         ppo=PpoConfig(learning_rate=0.03, n_steps=16, minibatches=1, epochs=8, gamma=0.9, schedule="constant"),
