@@ -46,7 +46,7 @@ def test_what_does_not_fit_into_memory_is_not_started(ninelives):
 
 
 def test_how_many_environments_are_tried_is_the_trainers_choice_and_its_neighbours(monkeypatch):
-    monkeypatch.setattr("ninelives.train.sizing.choose_n_envs", lambda spec: Sizing(12, f"for {spec.label}"))
+    monkeypatch.setattr("ninelives.train.sizing.choose_for", lambda spec: Sizing(12, f"for {spec.label}"))
     assert sizes_to_try(EnvSpec("CartPole-v1")) == (6, 12, 24)
 
 

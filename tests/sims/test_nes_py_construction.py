@@ -56,7 +56,7 @@ def test_a_constructor_that_never_ends_meets_its_deadline_and_its_stack_shows_th
         capture_output=True, text=True, timeout=60, env={**os.environ, "COLUMNS": "200"},
     )  # fmt: skip
     assert done.returncode == 1
-    assert "the pool never came up" in done.stdout
+    assert "the pool never started" in done.stdout
     assert [line for line in looping_lines() if f"nes_games.py:{line} in _skip_start_screen" in done.stdout]
 
 

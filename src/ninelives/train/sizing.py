@@ -81,9 +81,14 @@ def with_n_envs(config: TrainConfig, resumed: int | None = None) -> tuple[TrainC
         return config, ()
     if resumed is not None:
         return replace(config, n_envs=resumed), (f"n_envs={resumed}: as in the run that is resumed",)
-    sizing = choose(measure(config.env_spec), host.cores(), host.free_bytes())
+    sizing = choose_for(config.env_spec)
     n_envs = sizing.n_envs + sizing.n_envs % 2 if config.pool.split == 2 else sizing.n_envs
     return replace(config, n_envs=n_envs), (f"n_envs={n_envs}: {sizing.because}",)
+
+
+def choose_for(spec: EnvSpec) -> Sizing:
+    """Measure one copy of the environment and choose a number for this machine."""
+    return choose(measure(spec), host.cores(), host.free_bytes())
 
 
 def choose(measured: Measured, cores: int, free_bytes: int) -> Sizing:

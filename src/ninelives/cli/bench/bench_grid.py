@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ninelives import host
 from ninelives.cli.target import as_code
 from ninelives.errors import ConfigError
 from ninelives.spec.env import EnvSpec
@@ -69,9 +68,9 @@ class MemoryModel:
 
 def sizes_to_try(spec: EnvSpec) -> tuple[int, ...]:
     """Numbers of environments: what the trainer would choose (it measures one copy), half of it and twice it."""
-    from ninelives.train.sizing import choose, measure
+    from ninelives.train.sizing import choose_for
 
-    chosen = choose(measure(spec), host.cores(), host.free_bytes()).n_envs
+    chosen = choose_for(spec).n_envs
     return max(1, chosen // 2), chosen, 2 * chosen
 
 
