@@ -179,13 +179,17 @@ class Worker:
         self._slots[slot].construct()
 
     def _measure(self, slot: int) -> Probe:
-        """Measure one environment; if it was stepped, rebuild it so that no episode begins with used state."""
+        """Measure one environment, then rebuild it so that no episode begins with used state."""
         env_slot = self._slots[slot]
         build_s = int(self._control.construct_ns[slot]) * 1e-9
-        result = probe.measure(env_slot.env, build_s)
-        if result.step_s is not None:
-            env_slot.close()
-            env_slot.construct()
+        if not self._spec.measure:
+            return probe.unknown(probe.BROKE)
+        if build_s > probe.QUICK_BUILD_S:
+            return probe.unknown(probe.SLOW)
+        result = probe.measure(env_slot.env, lambda phase: self._progress.enter(phase, slot))
+        self._progress.enter(Phase.CLOSE, slot)
+        env_slot.close()
+        env_slot.construct()
         return result
 
     def _say_hello(self, measured: Probe | None) -> None:
