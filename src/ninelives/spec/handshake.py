@@ -36,6 +36,7 @@ class WorkerSpec:
     restore_timeout_s: float = 600.0
     spare: bool = False
     measure: bool = True
+    info_types: Sequence[str] | str = ()
 
 
 @dataclass(frozen=True)
