@@ -18,6 +18,9 @@ from gymnasium import spaces
 
 from ninelives.spec.layout import LayoutField
 
+LONG_DOUBLE_BYTES = 10 if np.finfo(np.longdouble).nmant == 63 else np.longdouble().itemsize
+"""How many bytes of a long double carry its value: the ten of x86's extended format, or all."""
+
 
 class BadValueError(ValueError):
     """A value does not fit its declared space; the worker turns this into a fault of kind ``bad_data``."""
@@ -143,6 +146,19 @@ def split(node: Node, value: Any) -> Iterator[tuple[Leaf, Any]]:
             raise BadValueError(f"expected a tuple of {len(node.children)} values, got {type(value).__name__}")
         for child, part in zip(node.children, value, strict=True):
             yield from split(child, part)
+
+
+def value_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """The bytes of an array that carry its values: equal values of one type have equal bytes.
+
+    A long double of x86 has six bytes of padding, which hold whatever was in memory before.
+    """
+    raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    if array.dtype.char not in "gG" or np.longdouble().itemsize == LONG_DOUBLE_BYTES:
+        return raw
+    numbers = raw.reshape(-1, np.longdouble().itemsize)
+    used = numbers[:, :LONG_DOUBLE_BYTES] if array.dtype.isnative else numbers[:, -LONG_DOUBLE_BYTES:]
+    return np.ascontiguousarray(used).reshape(-1)
 
 
 def checked_leaf(leaf: Leaf, value: Any, check: str) -> npt.NDArray[Any]:

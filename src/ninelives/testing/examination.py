@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ninelives.host import private_bytes
+from ninelives.spec.arrays import value_bytes
 from ninelives.spec.context import current_slot, enter_slot
 from ninelives.spec.env import EnvSpec
 from ninelives.testing.leftovers import descendants
@@ -145,7 +146,7 @@ def digest(value: Any) -> str:
     for part in _parts(value):
         array = np.asarray(part)
         found.update(f"{array.dtype}{array.shape}".encode())
-        found.update(repr(part).encode() if array.dtype == object else array.tobytes())
+        found.update(repr(part).encode() if array.dtype == object else value_bytes(array).tobytes())
     return found.hexdigest()
 
 
