@@ -174,10 +174,18 @@ def checked_leaf(leaf: Leaf, value: Any, check: str) -> npt.NDArray[Any]:
     if array.dtype != declared and not np.can_cast(array.dtype, declared, "same_kind"):
         raise BadValueError(f"{leaf.name}: dtype {array.dtype} where the space declares {declared}")
     if check != "shape" and array.dtype.kind == "f" and np.isnan(array).any():
-        raise BadValueError(f"{leaf.name}: holds NaN")
+        raise BadValueError(f"{leaf.name}: holds NaN {_first(np.isnan(array))}where the space declares {declared}")
     if check == "bounds" and leaf.low is not None and leaf.high is not None:
         outside = (array < leaf.low) | (array > leaf.high)
         if outside.any():
-            worst = np.asarray(array)[outside].flat[0]
-            raise BadValueError(f"{leaf.name}: value {worst} lies outside the declared bounds")
+            low, high = (np.broadcast_to(bound, leaf.shape)[outside].flat[0] for bound in (leaf.low, leaf.high))
+            raise BadValueError(
+                f"{leaf.name}: value {array[outside].flat[0]} {_first(outside)}lies outside the declared bounds "
+                f"[{low}, {high}]"
+            )
     return array
+
+
+def _first(mask: npt.NDArray[np.bool_]) -> str:
+    """Where the first True is, as words to be followed by others."""
+    return f"at index {[int(n) for n in np.argwhere(mask)[0]]} " if mask.ndim else ""
