@@ -99,3 +99,11 @@ def test_only_the_default_start_method_is_a_problem_when_it_fails():
 
 def test_a_factory_that_cannot_be_sent_is_a_warning():
     assert "start_method='fork'" in verdicts(picklable=False)["picklable"].advice
+
+
+def test_files_that_slots_share_are_a_warning_with_both_ways_out():
+    verdict = verdicts(shared_files=("game.sav",))["files"]
+    assert verdict.severity is Severity.WARNING
+    assert "'game.sav'" in verdict.found
+    assert "current_slot().scratch" in verdict.advice
+    assert "workers=num_envs" in verdict.advice

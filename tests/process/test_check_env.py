@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pathlib
 import random
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -284,3 +286,22 @@ def test_observation_outside_its_space_is_named_with_what_was_found_and_expected
 def test_reward_that_is_nan_is_a_finding():
     report = check_env(Fragile("nan_reward", When("step", at=7)), **QUICK)
     assert report.findings == ("a reward is NaN, where a number is expected (step 7, seed 0)",)
+
+
+class Saving(CountingEnv):
+    """Writes beside itself, into a temporary file, and into its slot's own directory."""
+
+    def __init__(self):
+        super().__init__()
+        self._own = ninelives.current_slot().scratch
+
+    def step(self, action):
+        pathlib.Path("game.sav").write_text("here")
+        tempfile.mkstemp()
+        (self._own / "game.log").write_text("there")
+        return super().step(action)
+
+
+def test_files_that_the_slots_of_a_worker_would_share_are_found():
+    assert check_env(Saving, steps=3, start_methods=("fork",)).shared_files == ("game.sav",)
+    assert check_env(CountingEnv, steps=3, start_methods=("fork",)).shared_files == ()

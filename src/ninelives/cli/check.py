@@ -107,6 +107,10 @@ def _judge_sending(report: EnvReport) -> Iterator[Verdict]:
     else:
         advice = "give every slot its own worker: workers=num_envs"
         yield Verdict("isolated", Severity.WARNING, "no: a second copy in the same process changes its results", advice)
+    if report.shared_files:
+        found = f"writes {', '.join(map(repr, report.shared_files))} where all slots of a worker work"
+        advice = "write below current_slot().scratch, or give every slot its own worker: workers=num_envs"
+        yield Verdict("files", Severity.WARNING, found, advice)
 
 
 def _judge_starts(report: EnvReport) -> Iterator[Verdict]:

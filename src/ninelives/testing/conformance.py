@@ -46,6 +46,8 @@ class EnvReport:
         fork_safe: for each start method None, or the error it caused.
         findings: everything else that an author should know.
         on_fault: the recommended ``on_fault``, and why.
+        shared_files: names that it writes into its working directory, which all slots of a worker share. Temporary
+            files, whose names are never the same twice, are not among them.
     """
 
     env: str
@@ -59,6 +61,7 @@ class EnvReport:
     fork_safe: dict[str, str | None]
     findings: tuple[str, ...]
     on_fault: str
+    shared_files: tuple[str, ...] = ()
 
 
 def check_env(
@@ -115,6 +118,7 @@ class _Check:
             fork_safe={name: str(error) if error else None for name, error in self._errors.items()},
             findings=tuple(self._findings),
             on_fault=self._recommend(),
+            shared_files=tuple(sorted(good[0].files & pair.files)) if pair is not None else (),
         )
 
     def _trace_with(self, method: str) -> RolloutTrace | None:

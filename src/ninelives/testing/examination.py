@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -36,6 +37,8 @@ class RolloutTrace:
     reuses_buffer: bool = False
     steps_per_s: float = 0.0
     rss_bytes: int = 0
+    files: frozenset[str] = frozenset()
+    """What the environment has left in its working directory."""
 
 
 class RolloutMark:
@@ -66,7 +69,8 @@ class ExaminedEnv:
 
     def __init__(self, spec: EnvSpec, mark: RolloutMark) -> None:
         self._load, self._context, self._mark = spec.load(), current_slot(), mark.open()
-        self._before_bytes = private_bytes()
+        self._cwd, self._before_bytes = os.getcwd(), private_bytes()
+        self._before_files = frozenset(os.listdir(self._cwd))
         self._env = self._load()
         self.observation_space, self.action_space = self._env.observation_space, self._env.action_space
 
@@ -92,7 +96,7 @@ class ExaminedEnv:
 
     def trace(self, seed: int, steps: int) -> RolloutTrace:
         """Run one rollout and record it."""
-        return _Rollout(self._env, seed, steps, self._mark).run(self._before_bytes)
+        return self._with_files(_Rollout(self._env, seed, steps, self._mark).run(self._before_bytes))
 
     def trace_beside_another(self, seed: int, steps: int) -> RolloutTrace:
         """Roll out with a second copy stepping in between in the same process."""
@@ -102,9 +106,12 @@ class ExaminedEnv:
             other.reset(seed=seed + 1)
             actions = copy.deepcopy(other.action_space)
             stir = partial(_stir, other, actions)
-            return _Rollout(self._env, seed, steps, self._mark, between=stir).run(before)
+            return self._with_files(_Rollout(self._env, seed, steps, self._mark, between=stir).run(before))
         finally:
             other.close()
+
+    def _with_files(self, trace: RolloutTrace) -> RolloutTrace:
+        return replace(trace, files=frozenset(os.listdir(self._cwd)) - self._before_files)
 
     def close_and_look(self) -> tuple[str, ...]:
         """Close twice and report what is left."""
