@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 
@@ -111,3 +112,16 @@ def _cgroup(name: str) -> str:
             return value.read().strip()
     except OSError:
         return ""
+
+
+def above_standard(fd: int) -> int:
+    """The same file on a descriptor above 2, closed on exec.
+
+    A program whose standard input is closed gets the numbers 0 to 2 for its next files, and every new process puts
+    something else there.
+    """
+    if fd > 2:
+        return fd
+    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(fd)
+    return moved

@@ -59,6 +59,14 @@ class Fatal(Calm):
     def step(self, action):
         return Game.step(self, 3)
 
+class Stuck(Calm):
+    def step(self, action):
+        return Game.step(self, 1)
+
+class Raising(Calm):
+    def step(self, action):
+        return Game.step(self, 2)
+
 class Unbuildable(Game):
     def __init__(self):
         raise KeyError("rom")

@@ -1,5 +1,9 @@
 """``ninelives check``: its report on environments that are good, random, broken or missing."""
 
+import re
+
+import pytest
+
 from ninelives.cli.check import judge
 from ninelives.cli.diagnosis.finding import Severity
 from ninelives.testing import EnvReport
@@ -36,6 +40,22 @@ def test_an_environment_that_crashes_takes_only_its_worker_along(ninelives):
     assert done.code == 1
     assert "killed by SIGSEGV" in done.err
     assert "game.py" in done.err
+
+
+@pytest.mark.parametrize(
+    ("env", "found"),
+    [
+        ("Fatal", r"problem crashed +at step 1, seed 5: killed by SIGSEGV.*game\.py:\d+ in step"),
+        ("Stuck", r"problem hung +at step 1, seed 5: hung in call.*game\.py:\d+ in wait_forever"),
+        ("Raising", r"problem raised +at step 1, seed 5: raised ValueError: no such tile.*game\.py:\d+ in step"),
+    ],
+)
+def test_an_environment_that_breaks_is_a_verdict_with_step_seed_and_line(ninelives, env, found):
+    done = ninelives("check", f"game:{env}", "--steps", "20", "--seed", "5", "--timeout-s", "1.5")
+    assert done.code == 1
+    assert re.search(found, done.out)
+    assert "1 problem found; fix these before a long run" in done.out
+    assert "Traceback" not in done.out
 
 
 def test_an_environment_that_cannot_be_built_shows_its_own_traceback_once(ninelives):
@@ -79,3 +99,11 @@ def test_only_the_default_start_method_is_a_problem_when_it_fails():
 
 def test_a_factory_that_cannot_be_sent_is_a_warning():
     assert "start_method='fork'" in verdicts(picklable=False)["picklable"].advice
+
+
+def test_files_that_slots_share_are_a_warning_with_both_ways_out():
+    verdict = verdicts(shared_files=("game.sav",))["files"]
+    assert verdict.severity is Severity.WARNING
+    assert "'game.sav'" in verdict.found
+    assert "current_slot().scratch" in verdict.advice
+    assert "workers=num_envs" in verdict.advice

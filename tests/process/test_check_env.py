@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pathlib
 import random
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -217,3 +219,89 @@ def test_an_environment_that_asks_for_its_slot_can_be_checked():
     report = check_env(Placed, **QUICK)
     assert report.deterministic
     assert report.findings == ()
+
+
+@pytest.mark.parametrize(
+    ("when", "place"),
+    [(When("step", at=5), "at step 5, seed 3: "), (When("reset"), "in reset(), seed 3: ")],
+    ids=["step", "reset"],
+)
+@pytest.mark.parametrize("fault", ["segfault", "raise_error", "hang_native"])
+def test_environment_that_breaks_is_reported_with_its_step_and_seed(fault, when, place):
+    with pytest.raises(ninelives.WorkerError) as caught:
+        check_env(Fragile(fault, when), timeout_s=0.7, seed=3, **QUICK)
+    assert caught.value.fault.summary.startswith(place)
+    assert caught.value.fault.seed == 3
+
+
+class ClassLevel(CountingEnv):
+    """Its spaces belong to the class, as in many environments of the web."""
+
+    observation_space = CountingEnv().observation_space
+    action_space = gymnasium.spaces.Discrete(7)
+
+    def __init__(self):
+        super().__init__()
+        del self.observation_space, self.action_space
+
+
+def test_spaces_that_all_copies_share_are_no_disturbance():
+    report = check_env(ClassLevel, **QUICK)
+    assert report.deterministic
+    assert report.isolated
+
+
+class Observing(gymnasium.Env):
+    """Observes what it is told to, in a dict."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, value):
+        box = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.observation_space = gymnasium.spaces.Dict({"eye": box})
+        self._value = value
+
+    def reset(self, *, seed=None, options=None):
+        return {"eye": np.zeros(2, np.float32)}, {}
+
+    def step(self, action):
+        return {"eye": self._value}, 0.0, False, False, {}
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (np.array([0, 3], np.float32), "eye: value 3.0 at index [1] lies outside the declared bounds [-1.0, 1.0]"),
+        (np.array([0, np.nan], np.float32), "eye: holds NaN at index [1] where the space declares float32"),
+        (np.zeros(2, np.float64), "eye: dtype float64 where the space declares float32"),
+        (np.zeros(3, np.float32), "eye: shape (3,) where the space declares (2,)"),
+    ],
+    ids=["bounds", "nan", "dtype", "shape"],
+)
+def test_observation_outside_its_space_is_named_with_what_was_found_and_expected(value, words):
+    report = check_env(lambda: Observing(value), **QUICK)
+    assert report.findings == (f"an observation is not in observation_space: {words} (step 1, seed 0)",)
+
+
+def test_reward_that_is_nan_is_a_finding():
+    report = check_env(Fragile("nan_reward", When("step", at=7)), **QUICK)
+    assert report.findings == ("a reward is NaN, where a number is expected (step 7, seed 0)",)
+
+
+class Saving(CountingEnv):
+    """Writes beside itself, into a temporary file, and into its slot's own directory."""
+
+    def __init__(self):
+        super().__init__()
+        self._own = ninelives.current_slot().scratch
+
+    def step(self, action):
+        pathlib.Path("game.sav").write_text("here")
+        tempfile.mkstemp()
+        (self._own / "game.log").write_text("there")
+        return super().step(action)
+
+
+def test_files_that_the_slots_of_a_worker_would_share_are_found():
+    assert check_env(Saving, steps=3, start_methods=("fork",)).shared_files == ("game.sav",)
+    assert check_env(CountingEnv, steps=3, start_methods=("fork",)).shared_files == ()

@@ -1,11 +1,14 @@
 import os
+import pickle
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ninelives import TransportError
 from ninelives.transport.mailbox import TO_PARENT, TO_WORKER, WINDOW_BYTES, Mailbox
+from ninelives.transport.plain_pickle import PlainPickle
 from ninelives.transport.segment import memory_file
 
 SLOTS = 3
@@ -71,3 +74,31 @@ def test_a_letter_that_was_never_written_is_an_error_not_zeros(mail):
 def test_windows_cost_address_space_and_not_memory(mail):
     mail.put(mail.worker_window(100), TO_PARENT, "far away")
     assert os.fstat(mail.fd).st_blocks * 512 < 1 << 20
+
+
+@pytest.mark.parametrize("forged", [pickle.dumps(os.getcwd), pickle.dumps(Mailbox), b"garbage", b""])
+def test_the_parent_loads_no_code_whatever_a_worker_has_written(mail, forged):
+    size = mail.put_bytes(1, TO_PARENT, forged)
+    with pytest.raises(TransportError, match=r"slot 1: its worker wrote a message .* that was not loaded"):
+        mail.get_plain(1, TO_PARENT, size)
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
+)
+
+
+@given(PLAIN)
+def test_plain_data_comes_back_equal(value):
+    plain = PlainPickle()
+    assert plain.loads(plain.dumps(value)) == value
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f2", "f4", "g", "c16", "U3", "S3", "M8[s]", "O", "f4,i2"])
+def test_arrays_and_scalars_of_numpy_come_back_equal(dtype):
+    plain, array = PlainPickle(), np.zeros((2, 3), dtype)
+    for value in (array, array[0, 0], array.T, array.dtype):
+        found = plain.loads(plain.dumps(value))
+        assert type(found) is type(value)
+        assert np.array_equal(found, value)

@@ -1,5 +1,8 @@
 """What the first worker measures about one environment, and how a worker reports its progress."""
 
+import os
+import subprocess
+import sys
 import time
 
 import gymnasium
@@ -8,7 +11,7 @@ from gymnasium import spaces
 
 from ninelives.spec.phase import Phase, Stage
 from ninelives.transport.control import FROM_GENERATION, FROM_MESSAGE, FROM_SLOT, FROM_STAGE, Control, control_layout
-from ninelives.worker.probe import QUICK_BUILD_S, measure
+from ninelives.worker.probe import BROKE, measure
 from ninelives.worker.progress import ProgressWords
 
 
@@ -32,7 +35,7 @@ class Short(gymnasium.Env):
 
 def test_a_quick_environment_is_stepped_over_the_ends_of_its_episodes():
     env = Short()
-    probe = measure(env, build_s=0.0)
+    probe = measure(env)
     assert env.steps > 3
     assert env.resets > 1
     assert 0 < probe.step_s < 1
@@ -40,18 +43,52 @@ def test_a_quick_environment_is_stepped_over_the_ends_of_its_episodes():
     assert probe.rss_bytes > 0
 
 
-def test_an_environment_that_was_slow_to_build_is_not_touched():
-    env = Short()
-    probe = measure(env, build_s=QUICK_BUILD_S + 0.01)
-    assert (probe.step_s, env.steps, env.resets) == (None, 0, 0)
-
-
 def test_an_environment_that_fails_is_not_judged_by_its_measurement():
     class Broken(Short):
         def step(self, action):
             raise ValueError("broke")
 
-    assert measure(Broken(), build_s=0.0).step_s is None
+    probe = measure(Broken())
+    assert (probe.step_s, probe.unknown) == (None, BROKE)
+
+
+class Computing(Short):
+    """Uses one millisecond of a core in each step."""
+
+    def step(self, action):
+        end = time.thread_time() + 0.001
+        while time.thread_time() < end:
+            pass
+        return super().step(action)
+
+
+@pytest.fixture
+def crowded_core():
+    """This process shares one core with three busy ones."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+        os.sched_setaffinity(0, before)
+
+
+@pytest.mark.usefixtures("crowded_core")
+def test_processes_that_take_the_core_do_not_make_a_step_look_dearer():
+    probe = measure(Computing())
+    assert 0.0009 < probe.step_s < 0.002
+    assert probe.cpu_share > 0.7
+
+
+def test_the_deadlines_of_reset_and_step_apply_while_it_is_measured():
+    phases = []
+    measure(Short(), phases.append)
+    assert phases[:2] == [Phase.RESET, Phase.STEP]
+    assert phases.count(Phase.RESET) > 1
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from ninelives.cli.diagnosis.finding import Severity
+from ninelives.cli.diagnosis.stacks import blamed_line, raising_line
 from ninelives.cli.reporting.verdict_table import GOOD, Verdict, conclude, show
 from ninelives.cli.target import env_spec
+from ninelives.errors import Fault, WorkerError, WorkerStartError
 from ninelives.view.words import bytes_in_words
 
 if TYPE_CHECKING:
@@ -52,12 +55,24 @@ class CheckCommand:
         from ninelives.testing.conformance import check_env
 
         spec = env_spec(self.env, self.env_kwargs, self.rom)
-        report = check_env(spec, steps=self.steps, seed=self.seed, timeout_s=self.timeout_s)
-        verdicts = list(judge(report))
+        try:
+            verdicts = list(judge(check_env(spec, steps=self.steps, seed=self.seed, timeout_s=self.timeout_s)))
+        except WorkerStartError:
+            raise
+        except WorkerError as error:
+            print(error, file=sys.stderr)
+            verdicts = [judge_fault(error.fault)]
         for verdict in verdicts:
             show(verdict)
-        fit = f"{report.env} is ready for a pool"
+        fit = f"{spec.label} is ready for a pool"
         return conclude((verdict.severity for verdict in verdicts), fit, "fix these before a long run")
+
+
+def judge_fault(fault: Fault) -> Verdict:
+    """What it means that the environment broke with every start method."""
+    line = raising_line(fault.traceback) or blamed_line(fault.stderr_tail)
+    found = f"{fault.summary}, {line}" if line else fault.summary
+    return Verdict(fault.kind, Severity.PROBLEM, found, "a pool survives this; the stack above shows where to mend it")
 
 
 def judge(report: EnvReport) -> Iterator[Verdict]:
@@ -92,6 +107,10 @@ def _judge_sending(report: EnvReport) -> Iterator[Verdict]:
     else:
         advice = "give every slot its own worker: workers=num_envs"
         yield Verdict("isolated", Severity.WARNING, "no: a second copy in the same process changes its results", advice)
+    if report.shared_files:
+        found = f"writes {', '.join(map(repr, report.shared_files))} where all slots of a worker work"
+        advice = "write below current_slot().scratch, or give every slot its own worker: workers=num_envs"
+        yield Verdict("files", Severity.WARNING, found, advice)
 
 
 def _judge_starts(report: EnvReport) -> Iterator[Verdict]:

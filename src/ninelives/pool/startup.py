@@ -38,6 +38,7 @@ from ninelives.spec.options import PoolOptions
 from ninelives.spec.plan import Plan, WorkerChoice, choose_workers, make_plan
 from ninelives.supervise.children import Children
 from ninelives.supervise.lockfile import LockFile
+from ninelives.transport.plain_pickle import PlainPickle
 from ninelives.transport.shared_memory import SharedMemory
 
 PRELOAD = ("numpy", "gymnasium", "ninelives.worker.main")
@@ -117,6 +118,7 @@ def _worker_spec(request: PoolRequest) -> WorkerSpec:
         heals=options.on_fault == "heal",
         snapshot_every=options.snapshot_every or 0,
         restore_timeout_s=options.restore_timeout_s,
+        info_types=options.info_types,
     )
 
 
@@ -129,6 +131,7 @@ def _acquire(request: PoolRequest, clock: Clock) -> Resources:
     with contextlib.ExitStack() as undo:
         memory = SharedMemory(request.most_workers, request.num_envs, options.spares)
         undo.callback(memory.close)
+        memory.mail.plain = PlainPickle(options.info_types)
         preload = (*PRELOAD, *request.env.preload, *options.preload)
         children = Children(options.start_method, memory.shared_fds, preload, request.env)
         undo.pop_all()

@@ -18,6 +18,9 @@ from gymnasium import spaces
 
 from ninelives.spec.layout import LayoutField
 
+LONG_DOUBLE_BYTES = 10 if np.finfo(np.longdouble).nmant == 63 else np.longdouble().itemsize
+"""How many bytes of a long double carry its value: the ten of x86's extended format, or all."""
+
 
 class BadValueError(ValueError):
     """A value does not fit its declared space; the worker turns this into a fault of kind ``bad_data``."""
@@ -145,6 +148,19 @@ def split(node: Node, value: Any) -> Iterator[tuple[Leaf, Any]]:
             yield from split(child, part)
 
 
+def value_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """The bytes of an array that carry its values: equal values of one type have equal bytes.
+
+    A long double of x86 has six bytes of padding, which hold whatever was in memory before.
+    """
+    raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    if array.dtype.char not in "gG" or np.longdouble().itemsize == LONG_DOUBLE_BYTES:
+        return raw
+    numbers = raw.reshape(-1, np.longdouble().itemsize)
+    used = numbers[:, :LONG_DOUBLE_BYTES] if array.dtype.isnative else numbers[:, -LONG_DOUBLE_BYTES:]
+    return np.ascontiguousarray(used).reshape(-1)
+
+
 def checked_leaf(leaf: Leaf, value: Any, check: str) -> npt.NDArray[Any]:
     """The value as an array that fits its row.
 
@@ -158,10 +174,18 @@ def checked_leaf(leaf: Leaf, value: Any, check: str) -> npt.NDArray[Any]:
     if array.dtype != declared and not np.can_cast(array.dtype, declared, "same_kind"):
         raise BadValueError(f"{leaf.name}: dtype {array.dtype} where the space declares {declared}")
     if check != "shape" and array.dtype.kind == "f" and np.isnan(array).any():
-        raise BadValueError(f"{leaf.name}: holds NaN")
+        raise BadValueError(f"{leaf.name}: holds NaN {_first(np.isnan(array))}where the space declares {declared}")
     if check == "bounds" and leaf.low is not None and leaf.high is not None:
         outside = (array < leaf.low) | (array > leaf.high)
         if outside.any():
-            worst = np.asarray(array)[outside].flat[0]
-            raise BadValueError(f"{leaf.name}: value {worst} lies outside the declared bounds")
+            low, high = (np.broadcast_to(bound, leaf.shape)[outside].flat[0] for bound in (leaf.low, leaf.high))
+            raise BadValueError(
+                f"{leaf.name}: value {array[outside].flat[0]} {_first(outside)}lies outside the declared bounds "
+                f"[{low}, {high}]"
+            )
     return array
+
+
+def _first(mask: npt.NDArray[np.bool_]) -> str:
+    """Where the first True is, as words to be followed by others."""
+    return f"at index {[int(n) for n in np.argwhere(mask)[0]]} " if mask.ndim else ""

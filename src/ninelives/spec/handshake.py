@@ -17,6 +17,7 @@ class WorkerSpec:
     """The message a worker is started with.
 
     ``groups`` maps group numbers to slots; None means "construct ``slots``, measure a step, and wait for the groups".
+    ``measure`` is False after a worker died while it measured.
     ``digest`` is the slab's layout once it exists: a generation with other spaces must not write into it.
     """
 
@@ -34,6 +35,8 @@ class WorkerSpec:
     snapshot_every: int = 0
     restore_timeout_s: float = 600.0
     spare: bool = False
+    measure: bool = True
+    info_types: Sequence[str] | str = ()
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,8 @@ class PoolOptions:
         copy: hand out copies that are safe to keep; False hands out views that the next step overwrites.
         check: what every observation is checked for: ``shape`` (and dtype), ``nan`` (and that), ``bounds`` (and those).
         info_keys: numeric info keys that live in shared memory, names or a mapping from name to dtype.
+        info_types: types beside NumPy's and Python's own that infos may hold, as ``module.name``; an info that holds
+            another is bad data. ``"any"`` loads whatever a worker sends, which lets its code run in this process.
         import_timeout_s: importing may read a cold disk and compile caches.
         construct_timeout_s: loading a simulator; scaled by how many start together on how many cores.
         reset_timeout_s: resets of emulators and players can load levels.
@@ -92,6 +94,7 @@ class PoolOptions:
     copy: bool = True
     check: str = "nan"
     info_keys: Mapping[str, Any] | Sequence[str] = ()
+    info_types: Sequence[str] | str = ()
     import_timeout_s: float = 60.0
     construct_timeout_s: float = 60.0
     reset_timeout_s: float = 60.0
@@ -146,6 +149,8 @@ class PoolOptions:
                 _number(name, getattr(self, name), above_zero=True)
         if isinstance(self.preload, str):
             raise ConfigError(f"preload={self.preload!r} must be a list of module names, not one string")
+        if isinstance(self.info_types, str) and self.info_types != "any":
+            raise ConfigError(f"info_types={self.info_types!r} must be a list of names 'module.name', or 'any'")
 
     @property
     def info_dtypes(self) -> dict[str, str]:

@@ -36,6 +36,8 @@ class Probe:
     step_s: float | None
     cpu_share: float
     rss_bytes: int
+    unknown: str = "slow to build"
+    """Why ``step_s`` is None, where it is."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def choose_workers(num_envs: int, cores: int, free_bytes: int, probe: Probe) -> 
     elif probe.step_s is not None and num_envs * probe.step_s < 2 * SYNC_COST_S:
         wanted, reason = 1, f"{num_envs} steps of {probe.step_s * 1e6:.1f} us cost less than one more wake-up"
     else:
-        cost = "slow to build" if probe.step_s is None else f"{probe.step_s * 1e6:.0f} us a step"
+        cost = probe.unknown if probe.step_s is None else f"{probe.step_s * 1e6:.0f} us a step"
         wanted, reason = min(num_envs, cores), f"{cores} cores, {cost}"
     if room < wanted:
         return WorkerChoice(room, f"memory for {room} workers of {probe.rss_bytes / 1e6:.0f} MB")

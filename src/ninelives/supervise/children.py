@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ninelives.errors import ConfigError, TransportError
+from ninelives.host import above_standard
 from ninelives.supervise.child import ChildSpec
 from ninelives.supervise.descent import CHILD_TAG, end_tagged, kill
 from ninelives.supervise.exits import Ending
@@ -57,7 +58,8 @@ class Children:
         return self._channel.fileno()
 
     def _start(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        ours, theirs = (socket.socket(fileno=above_standard(end.detach())) for end in pair)
         self._channel = ours
         settings = {
             "channel_fd": theirs.fileno(),

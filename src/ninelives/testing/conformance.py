@@ -11,8 +11,10 @@ Everything runs in workers of a pool of one slot; the calling process never buil
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]
@@ -20,7 +22,7 @@ import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 from ninelives.errors import NinelivesError, WorkerError
 from ninelives.spec.env import EnvSpec
 from ninelives.spec.options import START_METHODS
-from ninelives.testing.examination import ExaminedEnv, RolloutTrace, first_difference
+from ninelives.testing.examination import ExaminedEnv, RolloutMark, RolloutTrace, first_difference
 
 if TYPE_CHECKING:
     from ninelives.pool.pool import Pool
@@ -44,6 +46,8 @@ class EnvReport:
         fork_safe: for each start method None, or the error it caused.
         findings: everything else that an author should know.
         on_fault: the recommended ``on_fault``, and why.
+        shared_files: names that it writes into its working directory, which all slots of a worker share. Temporary
+            files, whose names are never the same twice, are not among them.
     """
 
     env: str
@@ -57,6 +61,7 @@ class EnvReport:
     fork_safe: dict[str, str | None]
     findings: tuple[str, ...]
     on_fault: str
+    shared_files: tuple[str, ...] = ()
 
 
 def check_env(
@@ -78,14 +83,16 @@ def check_env(
 
     Raises:
         WorkerError: the environment cannot be built, crashes, hangs or raises with every start method; the error of the
-            first one is raised.
+            first one is raised, and its summary says at which step and with which seed.
     """
-    return _Check(EnvSpec.of(env), steps, seed, timeout_s).run(start_methods)
+    with tempfile.TemporaryDirectory(prefix="ninelives-") as place:
+        mark = RolloutMark(os.path.join(place, "mark"))
+        return _Check(EnvSpec.of(env), steps, seed, timeout_s, mark).run(start_methods)
 
 
 class _Check:
-    def __init__(self, spec: EnvSpec, steps: int, seed: int, timeout_s: float) -> None:
-        self._spec, self._steps, self._seed, self._timeout_s = spec, steps, seed, timeout_s
+    def __init__(self, spec: EnvSpec, steps: int, seed: int, timeout_s: float, mark: RolloutMark) -> None:
+        self._spec, self._steps, self._seed, self._timeout_s, self._mark = spec, steps, seed, timeout_s, mark
         self._findings: dict[str, None] = {}
         self._errors: dict[str, NinelivesError | None] = {}
         self._differences: list[str] = []
@@ -111,6 +118,7 @@ class _Check:
             fork_safe={name: str(error) if error else None for name, error in self._errors.items()},
             findings=tuple(self._findings),
             on_fault=self._recommend(),
+            shared_files=tuple(sorted(good[0].files & pair.files)) if pair is not None else (),
         )
 
     def _trace_with(self, method: str) -> RolloutTrace | None:
@@ -122,7 +130,7 @@ class _Check:
                 self._note(trace.findings)
                 self._note(self._call(pool, "close_and_look"))
         except NinelivesError as error:
-            self._errors[method] = error
+            self._errors[method] = self._placed(error)
             return None
         self._errors[method] = None
         return trace
@@ -136,12 +144,19 @@ class _Check:
             self._note([f"two copies in one process fail, so give every slot its own worker: {error.fault.summary}"])
             return None
 
+    def _placed(self, error: NinelivesError) -> NinelivesError:
+        """The error, with the step and the seed at which the rollout stopped."""
+        where = self._mark.read()
+        if not where or not isinstance(error, WorkerError):
+            return error
+        return type(error)(replace(error.fault, summary=f"{where}: {error.fault.summary}", seed=self._seed))
+
     def _pool(self, method: str) -> Pool:
         from ninelives.pool.pool import Pool  # late: the zoo's workers import this package too, and need no pool
 
         limit = self._timeout_s
         return Pool(
-            _Examinee(self._spec), 1, workers=1, start_method=method, start_attempts=1, on_fault="raise",
+            _Examinee(self._spec, self._mark), 1, workers=1, start_method=method, start_attempts=1, on_fault="raise",
             import_timeout_s=limit, construct_timeout_s=limit, call_timeout_s=limit,
         )  # fmt: skip
 
@@ -176,6 +191,7 @@ class _Examinee:
     """A factory that wraps an environment in ``ExaminedEnv``."""
 
     spec: EnvSpec
+    mark: RolloutMark
 
     def __call__(self) -> ExaminedEnv:
-        return ExaminedEnv(self.spec)
+        return ExaminedEnv(self.spec, self.mark)

@@ -6,16 +6,21 @@ environment that hangs or crashes while it is examined becomes a typed error, no
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ninelives.host import private_bytes
+from ninelives.spec.arrays import BadValueError, checked_leaf, split, tree_of, value_bytes
 from ninelives.spec.context import current_slot, enter_slot
 from ninelives.spec.env import EnvSpec
 from ninelives.testing.leftovers import descendants
@@ -32,6 +37,27 @@ class RolloutTrace:
     reuses_buffer: bool = False
     steps_per_s: float = 0.0
     rss_bytes: int = 0
+    files: frozenset[str] = frozenset()
+    """What the environment has left in its working directory."""
+
+
+class RolloutMark:
+    """How far a rollout has come, in a file that outlives the worker that writes it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        np.zeros(3, np.int64).tofile(path)
+
+    def open(self) -> npt.NDArray[np.int64]:
+        """Three words to write: whether a rollout is under way, its seed, the number of its step (0: a reset)."""
+        return np.memmap(self._path, np.int64, "r+", shape=(3,))
+
+    def read(self) -> str:
+        """Where the last rollout stopped, in words; empty if it did not stop on its way."""
+        rolling, seed, step = np.fromfile(self._path, np.int64).tolist()
+        if not rolling:
+            return ""
+        return f"at step {step}, seed {seed}" if step else f"in reset(), seed {seed}"
 
 
 class ExaminedEnv:
@@ -41,9 +67,10 @@ class ExaminedEnv:
     render_mode = None
     spec = None
 
-    def __init__(self, spec: EnvSpec) -> None:
-        self._load, self._context = spec.load(), current_slot()
-        self._before_bytes = private_bytes()
+    def __init__(self, spec: EnvSpec, mark: RolloutMark) -> None:
+        self._load, self._context, self._mark = spec.load(), current_slot(), mark.open()
+        self._cwd, self._before_bytes = os.getcwd(), private_bytes()
+        self._before_files = frozenset(os.listdir(self._cwd))
         self._env = self._load()
         self.observation_space, self.action_space = self._env.observation_space, self._env.action_space
 
@@ -69,7 +96,7 @@ class ExaminedEnv:
 
     def trace(self, seed: int, steps: int) -> RolloutTrace:
         """Run one rollout and record it."""
-        return _Rollout(self._env, seed, steps).run(self._before_bytes)
+        return self._with_files(_Rollout(self._env, seed, steps, self._mark).run(self._before_bytes))
 
     def trace_beside_another(self, seed: int, steps: int) -> RolloutTrace:
         """Roll out with a second copy stepping in between in the same process."""
@@ -77,9 +104,14 @@ class ExaminedEnv:
         other = self._make()
         try:
             other.reset(seed=seed + 1)
-            return _Rollout(self._env, seed, steps, between=lambda: _stir(other)).run(before)
+            actions = copy.deepcopy(other.action_space)
+            stir = partial(_stir, other, actions)
+            return self._with_files(_Rollout(self._env, seed, steps, self._mark, between=stir).run(before))
         finally:
             other.close()
+
+    def _with_files(self, trace: RolloutTrace) -> RolloutTrace:
+        return replace(trace, files=frozenset(os.listdir(self._cwd)) - self._before_files)
 
     def close_and_look(self) -> tuple[str, ...]:
         """Close twice and report what is left."""
@@ -96,27 +128,40 @@ class ExaminedEnv:
 class _Rollout:
     """A stream of episodes with random actions drawn from the same seed."""
 
-    def __init__(self, env: Any, seed: int, steps: int, between: Callable[[], None] = lambda: None) -> None:
-        self._env, self._seed, self._steps, self._between = env, seed, steps, between
+    def __init__(
+        self,
+        env: Any,
+        seed: int,
+        steps: int,
+        mark: npt.NDArray[np.int64],
+        between: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._env, self._seed, self._steps, self._mark, self._between = env, seed, steps, mark, between
+        # A copy: a space that belongs to the class is shared by all environments, and so is its generator.
+        self._actions = copy.deepcopy(env.action_space)
         self._rows: list[tuple[str, ...]] = []
         self._findings: dict[str, None] = {}
-        self._reuses = False
+        self._reuses = self._is_outside = self._is_nan = False
 
     def run(self, before_bytes: int) -> RolloutTrace:
-        self._env.action_space.seed(self._seed)
+        self._mark[:] = 1, self._seed, 0
+        self._actions.seed(self._seed)
         obs = self._reset(self._seed)
         busy_s = 0.0
-        for _ in range(self._steps):
-            kept, kept_digest = obs, digest(obs)
+        for step in range(1, self._steps + 1):
+            kept, kept_digest, action = obs, digest(obs), self._actions.sample()
+            self._mark[2] = step
             began = time.perf_counter()
-            obs, reward, terminated, truncated, info = self._env.step(self._env.action_space.sample())
+            obs, reward, terminated, truncated, info = self._env.step(action)
             busy_s += time.perf_counter() - began
             self._look_at_buffer(kept, kept_digest, obs)
             self._look_at(obs, info)
+            self._look_at_reward(reward)
             self._rows.append((digest(obs), digest(float(reward)), str(bool(terminated)), str(bool(truncated))))
             if terminated or truncated:
                 obs = self._reset(None)
             self._between()
+        self._mark[0] = 0
         return RolloutTrace(
             tuple(self._rows), tuple(self._findings), self._reuses, self._steps / max(busy_s, 1e-9),
             max(0, private_bytes() - before_bytes),
@@ -129,10 +174,21 @@ class _Rollout:
         return obs
 
     def _look_at(self, obs: Any, info: Any) -> None:
-        if not self._env.observation_space.contains(obs):
-            self._findings["an observation is not in observation_space (shape, dtype or bounds)"] = None
+        space = self._env.observation_space
+        if not self._is_outside and not space.contains(obs):
+            self._is_outside = True
+            self._find(f"an observation is not in observation_space: {misfit(space, obs)}")
         if not isinstance(info, Mapping):
             self._findings[f"info is a {type(info).__name__}, not a dict"] = None
+
+    def _look_at_reward(self, reward: Any) -> None:
+        if not self._is_nan and np.isnan(float(reward)):
+            self._is_nan = True
+            self._find("a reward is NaN, where a number is expected")
+
+    def _find(self, words: str) -> None:
+        """Report the first of its kind, with its place."""
+        self._findings[f"{words} (step {self._mark[2]}, seed {self._seed})"] = None
 
     def _look_at_buffer(self, kept: Any, kept_digest: str, obs: Any) -> None:
         if digest(kept) != kept_digest or any(np.shares_memory(a, b) for a, b in _pairs(kept, obs)):
@@ -145,7 +201,7 @@ def digest(value: Any) -> str:
     for part in _parts(value):
         array = np.asarray(part)
         found.update(f"{array.dtype}{array.shape}".encode())
-        found.update(repr(part).encode() if array.dtype == object else array.tobytes())
+        found.update(repr(part).encode() if array.dtype == object else value_bytes(array).tobytes())
     return found.hexdigest()
 
 
@@ -166,9 +222,23 @@ def _pairs(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
             yield a, b
 
 
-def _stir(env: Any) -> None:
+def misfit(space: Any, obs: Any) -> str:
+    """Which part of an observation does not fit its space: the part's name, what was found, what is expected."""
+    try:
+        for leaf, value in split(tree_of(space), obs):
+            found = np.asarray(value)
+            if leaf.dtype is not None:
+                checked_leaf(leaf, value, "bounds")
+                if not np.can_cast(found.dtype, np.dtype(leaf.dtype)):
+                    return f"{leaf.name}: dtype {found.dtype} where the space declares {np.dtype(leaf.dtype)}"
+    except BadValueError as error:
+        return str(error)
+    return f"{type(obs).__name__} where the space declares {space}"
+
+
+def _stir(env: Any, actions: Any) -> None:
     """Step an environment and discard the result."""
-    _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+    _, _, terminated, truncated, _ = env.step(actions.sample())
     if terminated or truncated:
         env.reset()
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import select
 
+from ninelives.host import above_standard
+
 
 class Bell:
     """Two descriptors, one to wait on and one to ring; the same one twice for an eventfd."""
@@ -21,9 +23,9 @@ class Bell:
     def create(cls) -> Bell:
         """A new bell, not inherited over exec unless passed on by number."""
         if hasattr(os, "eventfd"):
-            fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            fd = above_standard(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
             return cls(fd, fd)
-        wait_fd, ring_fd = os.pipe()
+        wait_fd, ring_fd = map(above_standard, os.pipe())
         os.set_blocking(wait_fd, False)
         os.set_blocking(ring_fd, False)
         return cls(wait_fd, ring_fd)

@@ -15,6 +15,7 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 
 from ninelives.errors import TransportError
+from ninelives.transport.plain_pickle import PlainPickle
 
 WINDOW_BYTES = 1 << 32
 """Address space of one message. A larger message is refused, not truncated."""
@@ -26,11 +27,15 @@ DIRECTIONS = 4
 
 
 class Mailbox:
-    """Messages by window number. Slots come first; ``worker_window`` gives each worker one of its own."""
+    """Messages by window number. Slots come first; ``worker_window`` gives each worker one of its own.
 
-    def __init__(self, fd: int, slots: int) -> None:
+    ``plain`` says which types the answers of environments may hold.
+    """
+
+    def __init__(self, fd: int, slots: int, plain: PlainPickle | None = None) -> None:
         self.fd = fd
         self.slots = slots
+        self.plain = plain or PlainPickle()
 
     def worker_window(self, worker: int) -> int:
         """The window in which a worker's own messages lie (specification, hello, error report)."""
@@ -53,6 +58,25 @@ class Mailbox:
     def get(self, window: int, direction: int, nbytes: int) -> Any:
         """Read back the object of ``nbytes`` bytes. Only our own processes can write here."""
         return pickle.loads(self.get_bytes(window, direction, nbytes))
+
+    def put_plain(self, window: int, direction: int, value: Any) -> int:
+        """Write one object of plain data; returns its length in bytes.
+
+        Raises:
+            RefusedTypeError: it holds something else.
+        """
+        return self.put_bytes(window, direction, self.plain.dumps(value))
+
+    def get_plain(self, window: int, direction: int, nbytes: int) -> Any:
+        """Read back an object of plain data; nothing else is ever loaded, whatever the worker has written."""
+        message = self.get_bytes(window, direction, nbytes)
+        try:
+            return self.plain.loads(message)
+        except Exception as error:
+            raise TransportError(
+                f"slot {window}: its worker wrote a message of {nbytes} bytes that was not loaded ({error}); a worker "
+                "checks all it sends, so some code in it writes into memory that it does not own"
+            ) from error
 
     def get_bytes(self, window: int, direction: int, nbytes: int) -> bytes:
         """Read back raw bytes."""

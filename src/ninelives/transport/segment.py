@@ -12,16 +12,17 @@ import os
 import tempfile
 
 from ninelives.errors import TransportError
+from ninelives.host import above_standard
 
 
 def memory_file(name: str) -> int:
     """Descriptor of a new, nameless, empty file in memory; closed on exec like every descriptor of Python."""
     try:
         if hasattr(os, "memfd_create"):
-            return os.memfd_create(f"ninelives-{name}", os.MFD_CLOEXEC)
+            return above_standard(os.memfd_create(f"ninelives-{name}", os.MFD_CLOEXEC))
         fd, path = tempfile.mkstemp(prefix="ninelives-")
         os.unlink(path)
-        return fd
+        return above_standard(fd)
     except OSError as error:
         raise TransportError(f"cannot create the shared segment {name!r}: {error}; see `ninelives doctor`") from error
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives.native import native_module
-from ninelives.spec.arrays import checked_leaf, split
+from ninelives.spec.arrays import checked_leaf, split, value_bytes
 from ninelives.spec.data import DataSpec
 from ninelives.transport.control import Control
 from ninelives.worker import rng
@@ -63,7 +63,7 @@ class Fingerprint:
     def _digest(self, arrays: Iterable[npt.NDArray[Any]], objects: Mapping[str, Any], reward: float, flags: int) -> int:
         number = 0
         for array in arrays:
-            number = self._digest_bytes(np.ascontiguousarray(array).reshape(-1).view(np.uint8), number)
+            number = self._digest_bytes(value_bytes(array), number)
         if objects:
             number = self._digest_bytes(cloudpickle.dumps(dict(objects)), number)
         return self._digest_row(number, reward, flags)

@@ -29,6 +29,7 @@ from ninelives.supervise.child import DUMP_SIGNAL
 from ninelives.transport.bell import Bell
 from ninelives.transport.control import TO_CORE, TO_GO, TO_MESSAGE, TO_STOP, Control, control_layout
 from ninelives.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
+from ninelives.transport.plain_pickle import PlainPickle
 from ninelives.transport.segment import Segment
 from ninelives.worker import probe
 from ninelives.worker.error_report import collected_warnings, error_report
@@ -86,7 +87,7 @@ class Worker:
         spec: WorkerSpec = self._mail.get(window, TO_WORKER, self._seat.message_bytes)
         env = pickle.loads(spec.env) if isinstance(spec.env, bytes) else self._seat.payload
         self._make = env.load()
-        self._spec = spec
+        self._spec, self._mail.plain = spec, PlainPickle(spec.info_types)
         with collected_warnings() as self._warnings:
             for slot in spec.slots:
                 self._construct(slot)
@@ -179,13 +180,17 @@ class Worker:
         self._slots[slot].construct()
 
     def _measure(self, slot: int) -> Probe:
-        """Measure one environment; if it was stepped, rebuild it so that no episode begins with used state."""
+        """Measure one environment, then rebuild it so that no episode begins with used state."""
         env_slot = self._slots[slot]
         build_s = int(self._control.construct_ns[slot]) * 1e-9
-        result = probe.measure(env_slot.env, build_s)
-        if result.step_s is not None:
-            env_slot.close()
-            env_slot.construct()
+        if not self._spec.measure:
+            return probe.unknown(probe.BROKE)
+        if build_s > probe.QUICK_BUILD_S:
+            return probe.unknown(probe.SLOW)
+        result = probe.measure(env_slot.env, lambda phase: self._progress.enter(phase, slot))
+        self._progress.enter(Phase.CLOSE, slot)
+        env_slot.close()
+        env_slot.construct()
         return result
 
     def _say_hello(self, measured: Probe | None) -> None:

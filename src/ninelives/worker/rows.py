@@ -10,11 +10,16 @@ from typing import Any
 
 import numpy.typing as npt
 
+from ninelives.errors import TransportError
 from ninelives.spec.arrays import BadValueError, Leaf, assemble, checked_leaf, leaves, split
 from ninelives.spec.data import DataSpec
 from ninelives.spec.phase import Attention
 from ninelives.transport.control import Control
 from ninelives.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
+from ninelives.transport.plain_pickle import RefusedTypeError
+
+PART_NAMES = {"info": "info", "final_info": "final_info", "objects": "observation", "final_objects": "final_obs"}
+"""The parts of a message as an author of environments knows them."""
 
 
 class SlotRows:
@@ -99,8 +104,39 @@ class SlotRows:
         message: dict[str, Any] = {"info": rest, "objects": self.objects}
         if final_info is not None:
             message |= {"final_info": final_info, "final_objects": final_objects}
-        self._control.mail_bytes[self._index] = self._mail.put(self._index, TO_PARENT, message)
+        self._control.mail_bytes[self._index] = self._put_plain(message)
         return Attention.MAIL
+
+    def copied(self, objects: dict[str, Any], info: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Copies of what travels by mail, for an environment that may use it again before it is sent."""
+        plain = self._mail.plain
+        try:
+            copies: tuple[dict[str, Any], dict[str, Any]] = plain.loads(plain.dumps((objects, dict(info))))
+        except Exception as error:
+            raise self._refusal({"info": info, "objects": objects}, error) from error
+        return copies
+
+    def _put_plain(self, message: Mapping[str, Any]) -> int:
+        try:
+            return self._mail.put_plain(self._index, TO_PARENT, message)
+        except TransportError:
+            raise
+        except Exception as error:
+            raise self._refusal(message, error) from error
+
+    def _refusal(self, message: Mapping[str, Any], error: Exception) -> BadValueError:
+        """Which part of a message could not be sent, and why."""
+        for part, values in message.items():
+            for key, value in (values or {}).items():
+                try:
+                    self._mail.plain.dumps(value)
+                except Exception as cause:
+                    return BadValueError(f"{PART_NAMES[part]}[{key!r}] cannot be sent: {_words(cause)}")
+        return BadValueError(f"info cannot be sent: {_words(error)}")
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, RefusedTypeError) else f"{type(error).__name__}: {error}"
 
 
 def checked_info(info: Any) -> Mapping[str, Any]:

@@ -6,7 +6,6 @@ rest. An exception of the environment becomes a fault of this slot alone: the wo
 
 from __future__ import annotations
 
-import copy
 import math
 import shutil
 import time
@@ -231,7 +230,7 @@ class EnvSlot:
         """
         checked_info(info)
         # The rows are copies; what travels by mail is still the environment's own, and its reset may use it again.
-        final_objects, final_info = copy.deepcopy((self._rows.put_final(obs), dict(info)))
+        final_objects, final_info = self._rows.copied(self._rows.put_final(obs), info)
         reset_obs, reset_info = self._reset_env(None, None, int(self._control.begun[self.index]) + 1)
         self.put_obs(reset_obs)
         self.put_digest(0.0, 0)
@@ -305,7 +304,7 @@ class EnvSlot:
         self._broken = True
         kind = Status.BAD_DATA if isinstance(error, BadValueError) else Status.RAISED
         control, i = self._control, self.index
-        control.mail_bytes[i] = self._mail.put(i, TO_PARENT, error_report(error, self._progress.phase))
+        control.mail_bytes[i] = self._mail.put_plain(i, TO_PARENT, error_report(error, self._progress.phase))
         control.status[i] = kind
         control.ended[i] = 0
         return Attention.FAULT

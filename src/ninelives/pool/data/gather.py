@@ -140,7 +140,8 @@ class Gatherer:
         if silent is not None:
             nbytes[silent] = 0
         return {
-            row: self._mail.get(int(slots[row]), TO_PARENT, int(nbytes[row])) for row in np.flatnonzero(nbytes).tolist()
+            row: self._mail.get_plain(int(slots[row]), TO_PARENT, int(nbytes[row]))
+            for row in np.flatnonzero(nbytes).tolist()
         }
 
     def _observe(self, index: Slots | slice, slots: Slots, messages: Messages) -> Any:

@@ -279,7 +279,7 @@ class Coordinator:
 
     def _read_failure(self, slot: int, now: int) -> Fault:
         """The fault that the worker reported for an environment; charged to its budget."""
-        report = self._mail.get(slot, TO_PARENT, int(self._control.mail_bytes[slot]))
+        report = self._mail.get_plain(slot, TO_PARENT, int(self._control.mail_bytes[slot]))
         kind = "bad_data" if self._control.status[slot] == Status.BAD_DATA else "raised"
         fault = postmortem.raised(kind, self.scene_of(slot), report)
         self._control.mail_bytes[slot] = 0

@@ -166,7 +166,9 @@ class Launcher:
         process.log_from = log.stat().st_size if log.exists() else 0
         self._clear_line(process, now_ns)
         slots = tuple(slot for slot in process.slots if slot not in quarantined)
-        message = dataclasses.replace(self.spec, slots=slots, groups=process.groups, spare=process.is_spare)
+        message = dataclasses.replace(
+            self.spec, slots=slots, groups=process.groups, spare=process.is_spare, measure=process.measures
+        )
         window = self._memory.mail.worker_window(process.line)
         self._resources.children.spawn(self._child(process, self._memory.mail.put(window, TO_WORKER, message)))
 

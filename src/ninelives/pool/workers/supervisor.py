@@ -36,6 +36,9 @@ PROGRESS_STEPS = 50
 RECYCLE_JITTER = 0.1
 """Limits differ by up to this share between workers, so that they do not reach them together."""
 
+PROBING = (Phase.RESET, Phase.STEP, Phase.CLOSE)
+"""Phases of a worker that measures an environment, before its real start goes on."""
+
 
 class Supervisor:
     """All workers of a pool.
@@ -206,6 +209,9 @@ class Supervisor:
         planned, now = process.machine.retired, self._clock.now_ns()
         fields = process.event_fields(rss_bytes=rss)
         self._emit(events.WorkerExited(cause=ending.describe(), expected=planned is not None, **fields))
+        if process.is_measuring and self.postmortem.scene(process).phase in PROBING:
+            self._start_without_measuring(process, now)
+            return
         fault = None if planned or process.is_spare else self.postmortem.fault_of(process, ending, rss)
         self._is_gone(process, now)
         process.pid = None
@@ -219,6 +225,12 @@ class Supervisor:
         elif fault is not None:
             self._after_fault(process, fault, now)
         self._changes.append(WorkerChange("down", process.index, fault))
+
+    def _start_without_measuring(self, process: WorkerProcess, now: int) -> None:
+        """It died in a trial step: what a step costs stays unknown, and the start itself has not failed."""
+        process.measures, process.pid = False, None
+        self._is_gone(process, now)
+        self._schedule(process, 0.0, process.attempts, now)
 
     def _is_gone(self, process: WorkerProcess, now: int) -> None:
         self.launcher.started(process)

@@ -34,7 +34,8 @@ class WorkerProcess:
     """One worker, or spare: its state machine, and what is known of its present generation.
 
     ``index`` is the role, ``line`` the process's place in shared memory; they differ once a spare has replaced a
-    worker. ``go_ns`` is when the process was last allowed to go on.
+    worker. ``go_ns`` is when the process was last allowed to go on. ``measures``: it may step an environment to choose
+    the number of workers; not again after it died of that.
     """
 
     index: int
@@ -47,6 +48,7 @@ class WorkerProcess:
     groups: dict[int, tuple[int, ...]] | None = None
     pid: int | None = None
     booted: bool = False
+    measures: bool = True
     attempts: int = 0
     restarts: int = 0
     stage: Stage = Stage.NONE
@@ -58,6 +60,11 @@ class WorkerProcess:
     steps_at_start: int = 0
     keeper: Patience = field(default_factory=lambda: Patience(KEEPER_PATIENCE_NS))
     """With the keeper, which is to report the end of this worker."""
+
+    @property
+    def is_measuring(self) -> bool:
+        """Whether it builds and steps an environment only to learn what that costs: its groups are not chosen yet."""
+        return self.groups is None and self.measures and not self.booted and not self.is_spare
 
     @property
     def is_up(self) -> bool:
