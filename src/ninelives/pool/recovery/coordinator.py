@@ -226,7 +226,7 @@ class Coordinator:
 
     def _not_restored(self, slot: int, is_asked: bool, now: int) -> bool:
         """A replay did not reach its end; whether another one is tried."""
-        if self.healing.try_older(slot, is_asked):
+        if self.healing.try_again(slot, is_asked):
             return True
         fault = self.healing.fault_of(slot)
         if fault is None:
