@@ -132,6 +132,7 @@ class Receiver:
         self._coordinator.came_back(status.handed_out(slots, up), now)
         self._control.op[slots] = Op.STEP
         self._coordinator.raise_newest()
+        self._coordinator.notices.give()
         return self._gatherer.careful_batch(slots, attention, masked, silent, faults)
 
     def _keep_snapshots(self, slots: Slots) -> None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ninelives.errors import Fault, PoolExhaustedError, error_for
 from ninelives.events import EpisodeStarted
 from ninelives.pool.metrics import PoolMetrics, measure
+from ninelives.pool.notices import Notices
 from ninelives.pool.recovery.healing import Healing
 from ninelives.pool.recovery.slot_status import SlotLife, SlotStatus
 from ninelives.pool.runtime import Runtime
@@ -42,6 +43,7 @@ class Coordinator:
         next_tick: when the workers are next to be looked after.
         exhausted: the error of a spent budget; the pool can do nothing more.
         patient: a reset is under way, which waits for restarting slots however long that takes.
+        notices: what the user is to be warned of.
     """
 
     def __init__(self, runtime: Runtime, supervisor: Supervisor, healing: Healing) -> None:
@@ -55,6 +57,7 @@ class Coordinator:
         self.next_tick = self._next_limits = self._started_ns + TICK_NS
         self.exhausted: PoolExhaustedError | None = None
         self.patient = False
+        self.notices = Notices(runtime.resources.run_dir if self._options.run_dir is not None else None)
         self._call_fault: Fault | None = None
         self._newest: Fault | None = None
         self._broke_ns: dict[int, int] = {}
@@ -147,6 +150,8 @@ class Coordinator:
         for slot in slots:
             self._newest = fault
             self.status.owe_fault(slot, fault)
+            if not self.patient and self._options.on_fault != "raise":
+                self.notices.lost(slot, fault)
             self._broke_ns.setdefault(slot, now)
 
     # ---- workers ----------------------------------------------------------------------------------------------------
@@ -303,6 +308,7 @@ class Coordinator:
                 self.status.quarantine(slot, unanswered=self._caller.is_open(int(self._plan.group_of[slot])))
                 self._control.op[slot] = Op.NONE
                 self.healing.renew(slot)
+                self.notices.quarantined(slot, self._supervisor.budget.last_fault.get(slot))
         for g, slots in enumerate(self._plan.group_slots):
             if self.quarantined.issuperset(slots) and self._caller.is_open(g):
                 self._caller.settle(g)
