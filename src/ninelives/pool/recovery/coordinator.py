@@ -24,6 +24,7 @@ from ninelives.pool.workers.worker import WorkerChange
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.phase import Op, Status
 from ninelives.supervise.machine import NS
+from ninelives.transport.control import FROM_ASLEEP
 from ninelives.transport.mailbox import TO_PARENT
 
 TICK_NS = 50_000_000
@@ -112,6 +113,11 @@ class Coordinator:
     def is_up(self, worker: int) -> bool:
         """Whether a worker serves requests."""
         return self._supervisor.workers[worker].is_up
+
+    def sleeps(self, worker: int) -> bool:
+        """Whether a worker is asleep. One that was rung and still is waits for a core."""
+        line = self._supervisor.workers[worker].line
+        return bool(self._control.from_worker[line, FROM_ASLEEP])
 
     def scene_of(self, slot: int) -> postmortem.Scene:
         """The scene of a fault that the worker of this slot survived."""
