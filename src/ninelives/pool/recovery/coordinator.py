@@ -6,7 +6,8 @@ they belong to the parent: its worker is dead and reaped, or has answered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -290,7 +291,7 @@ class Coordinator:
 
     def _read_failure(self, slot: int, now: int) -> Fault:
         """The fault that the worker reported for an environment; charged to its budget."""
-        report = self._mail.get(slot, TO_PARENT, int(self._control.mail_bytes[slot]))
+        report = self._report_of(slot)
         kind = "bad_data" if self._control.status[slot] == Status.BAD_DATA else "raised"
         fault = postmortem.raised(kind, self.scene_of(slot), report)
         self._control.mail_bytes[slot] = 0
@@ -307,6 +308,16 @@ class Coordinator:
             self.status.slot_broke(slot)
         self._quarantine_spent()
         return fault
+
+    def _report_of(self, slot: int) -> Mapping[str, Any]:
+        """The error report of a slot; what a wild write has left in its place fails in any way."""
+        nbytes = int(self._control.mail_bytes[slot])
+        try:
+            report: Mapping[str, Any] = self._mail.get(slot, TO_PARENT, nbytes)
+        except Exception as error:
+            summary = f"an error report of {nbytes} bytes that cannot be read ({type(error).__name__})"
+            return {"summary": summary, "phase": "step", "traceback": ""}
+        return report
 
     def _quarantine_spent(self) -> None:
         for slot in self.quarantined:

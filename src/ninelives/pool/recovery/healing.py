@@ -191,7 +191,8 @@ class Healing:
         faults, order = self._faults.get(slot), self.orders.pop(slot, None)
         if faults is None or order is None:
             return False
-        outcome, step = Outcome(int(self._control.outcome[slot])), int(self._control.restored_steps[slot])
+        word, step = int(self._control.outcome[slot]), int(self._control.restored_steps[slot])
+        outcome = Outcome(word) if word < len(Outcome) else Outcome.FAILED  # no worker of ours writes another one
         has_older = order.beginning is not None and self._journal.is_on_the_way(slot, order.beginning)
         next_try = faults.next_try(outcome, step, has_older)
         if next_try is not NextTry.NOTHING:
