@@ -156,9 +156,9 @@ class SlotHealed(Event):
 class HealFailed(Event):
     """A slot could not be healed and its episode is cut.
 
-    ``reason``: ``diverged`` (the row after ``step`` steps differs), ``failed`` (the replay raised or took too long),
-    ``poison`` (``action``, after ``step`` steps, caused a fault again), ``gave_up`` (killed from outside repeatedly) or
-    ``cannot`` (``detail`` says why).
+    ``reason``: ``diverged`` (the row after ``step`` steps differs), ``failed`` (replays broke again and again at steps
+    that had worked, or one took too long), ``poison`` (``action``, after ``step`` steps, caused a fault again),
+    ``gave_up`` (killed from outside repeatedly) or ``cannot`` (``detail`` says why).
     """
 
     reason: str

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ninelives
+from ninelives.pool.data.turns import LEFT_OUT_ROUNDS
 from ninelives.testing import CountingEnv, Fragile, Referee, When
 from ninelives.testing.counting import ACTIONS
 
@@ -61,6 +62,32 @@ def test_slow_slot_holds_up_no_other_worker_and_comes_in_its_turn():
             counts[batch.slots] += 1
             pool.send([0], batch.slots)
     assert counts[1:].min() > 0.3 * counts[1:].mean() > 10 * counts[0]
+
+
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_no_slot_is_left_out_for_more_than_the_stated_number_of_batches(monkeypatch, native):
+    monkeypatch.setenv("NINELIVES_NATIVE", native)
+    slow = Fragile("nap", When("step", again=True, slots=(0,)))
+    with ninelives.Pool(slow, 4, workers=4, batch_size=1, start_method="fork") as pool:
+        _, seen = play(pool, 4 * LEFT_OUT_ROUNDS * 4)
+    came = [number for number, batch in enumerate(seen) if 0 in batch.slots]
+    assert len(came) >= 3
+    assert max(np.diff([0, *came])) <= LEFT_OUT_ROUNDS * 4
+
+
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_a_slot_that_hangs_is_waited_for_only_until_its_deadline(monkeypatch, tmp_path, native):
+    """Then its worker is killed, and the others go on while it heals."""
+    monkeypatch.setenv("NINELIVES_NATIVE", native)
+    hangs = Fragile("hang_sleeping", When("step", at=5, slots=(0,), generations=None, once=str(tmp_path / "hung")))
+    with ninelives.Pool(hangs, 4, workers=4, batch_size=1, start_method="fork", step_timeout_s=0.5) as pool:
+        play(pool, 2 * LEFT_OUT_ROUNDS * 4)
+        while not any(isinstance(event, ninelives.events.SlotHealed) for event in pool.events):
+            batch = pool.recv()
+            assert batch.valid.all()
+            pool.send([0] * len(batch), batch.slots)
+        faults = [event for event in pool.events if isinstance(event, ninelives.events.FaultSeen)]
+    assert [(fault.kind, fault.culprit) for fault in faults] == [("hung", 0)]
 
 
 def test_slow_slot_shares_its_worker_with_slots_that_still_get_their_turn():

@@ -100,8 +100,9 @@ def test_replays_that_differ_again_and_again_are_one_finding():
     assert found.title == "slot 2 diverged at step 17 (the first of 3 times, in slots 2-3): not deterministic"
 
 
-def test_a_replay_that_broke_off_is_not_called_chance():
-    found = only(failed(110.0, 2, "diverged", 17, detail="the replay of 20 steps failed at step 17"))
+@pytest.mark.parametrize("reason", ["diverged", "failed"])
+def test_a_replay_that_broke_off_is_not_called_chance(reason):
+    found = only(failed(110.0, 2, reason, 17, detail="the replay of 20 steps failed at step 17"))
     assert found.title == "slot 2 could not be replayed beyond step 17"
     assert "restore_timeout_s" in found.advice[0]
 

@@ -55,7 +55,7 @@ ALSO = {
 
 LEVELS: dict[str, list[set[str]]] = {
     "pool": [
-        {"batch", "workers.worker", "workers.fault_budget"},
+        {"batch", "inheritance", "notices", "workers.worker", "workers.fault_budget"},
         {"metrics"},
         {"eventlog"},
         {"resources"},

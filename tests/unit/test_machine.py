@@ -94,6 +94,17 @@ def test_an_answer_after_the_deadline_comes_too_late():
     assert machine.look(idle, at(100 + DUMP_GRACE_S)) == [Command.KILL]
 
 
+def test_a_condemned_worker_is_killed_at_once_and_its_next_generation_is_not_condemned():
+    machine = running_machine()
+    assert machine.condemn("wild writes", at(5)) == [Command.KILL]
+    assert machine.condemn("wild writes", at(6)) == []
+    assert machine.condemned == "wild writes"
+    machine.exited(at(7))
+    machine.wait_until(at(7), at(7))
+    machine.admitted(at(7))
+    assert machine.condemned == ""
+
+
 def test_a_retired_worker_is_asked_politely_and_killed_after_its_grace():
     machine = running_machine()
     idle = Reading(Phase.IDLE, 0, None)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from ninelives.pool.data.checks import checked_slots, seeds_for, whole_groups
 from ninelives.pool.data.gather import Gatherer
 from ninelives.pool.data.receive import Receiver
 from ninelives.pool.data.requests import Requests
+from ninelives.pool.inheritance import check_owner, disown_in_children
 from ninelives.pool.metrics import PoolMetrics
 from ninelives.pool.recovery.checkpoint import Checkpointer, PoolState, check_shape
 from ninelives.pool.recovery.coordinator import TICK_NS, Coordinator
@@ -75,6 +75,10 @@ class Pool:
         self._closed = False
         self._make_parts(self._started)
         self._begun, self._has_begun = False, np.zeros(self.num_envs, np.bool_)
+        disown_in_children(self, Pool._disown)
+
+    def _disown(self) -> None:
+        self._closed = True
 
     def _make_parts(self, started: StartedPool) -> None:
         """Make every part once, out of what was brought up. None of them may hold the pool itself.
@@ -294,7 +298,10 @@ class Pool:
         return self._plan.slots_of(worker)
 
     def close(self) -> None:
-        """End everything within ``close_timeout_s``, whatever the workers do. A second Ctrl-C kills at once."""
+        """End everything within ``close_timeout_s``, whatever the workers do. A second Ctrl-C kills at once.
+
+        Does nothing in a process that inherited the pool through fork.
+        """
         if self._closed:
             return
         self._closed = True
@@ -304,9 +311,7 @@ class Pool:
     def __enter__(self) -> Pool:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -371,6 +376,7 @@ class Pool:
 
     def _check_open(self) -> None:
         if self._closed:
+            check_owner(self._runtime.resources.owner_pid)
             raise ClosedError("this pool was closed; make a new one")
         if self._coordinator.exhausted is not None:
             raise self._coordinator.exhausted

@@ -58,3 +58,4 @@ class Outcome(IntEnum):
     RESTORED = 1
     DIFFERS = 2
     FAILED = 3
+    LATE = 4

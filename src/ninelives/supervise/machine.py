@@ -7,6 +7,7 @@ It must touch no process, no clock and no shared memory.
     WAITING            --admitted-->         STARTING --ready-->       RUNNING
     STARTING, RUNNING  --deadline missed-->  DUMPING  --grace over-->  KILLING
     RUNNING            --retired-->          STOPPING --grace over-->  KILLING
+    STARTING, RUNNING  --condemned-->        KILLING
     any living state   --exited-->           ENDED  --restart scheduled-->  WAITING
 
 DUMPING comes before KILLING so that a hang shows its stack. KILLING ends only when the keeper has reaped the process:
@@ -94,13 +95,14 @@ class WorkerMachine:
     restart_at_ns: int = 0
     hung: Reading | None = None
     late_ns: int = 0
+    condemned: str = ""
     retired: str | None = field(default=None)
 
     def admitted(self, now_ns: int) -> list[Command]:
         """This worker may start now."""
         assert self.state is WorkerState.WAITING
         self.generation += 1
-        self.hung, self.retired, self.late_ns = None, None, 0
+        self.hung, self.retired, self.late_ns, self.condemned = None, None, 0, ""
         self._go(WorkerState.STARTING, now_ns)
         return [Command.SPAWN]
 
@@ -125,6 +127,14 @@ class WorkerMachine:
     def _grace_is_over(self, now_ns: int) -> bool:
         graces = {WorkerState.DUMPING: int(DUMP_GRACE_S * NS), WorkerState.STOPPING: self.stop_grace_ns}
         return self.state in graces and now_ns - self.since_ns >= graces[self.state]
+
+    def condemn(self, reason: str, now_ns: int) -> list[Command]:
+        """End this generation at once: nothing that it says can be trusted."""
+        if self.state not in (WorkerState.STARTING, WorkerState.RUNNING):
+            return []
+        self.condemned = reason
+        self._go(WorkerState.KILLING, now_ns)
+        return [Command.KILL]
 
     def retire(self, reason: str, now_ns: int) -> list[Command]:
         """End this generation on purpose: ask it to stop, and kill it after the grace period."""

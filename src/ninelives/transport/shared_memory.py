@@ -29,11 +29,11 @@ class SharedMemory:
         self.workers, self.slots, self.spares = workers, slots, spares
         # Environments of spares have slot numbers of their own, beyond the pool's, until the spare replaces a worker.
         self.slots_per_spare = slots if spares else 0
-        self._lines, self._rows = workers + spares, slots + spares * self.slots_per_spare
-        self._control_segment = Segment.sized(memory_file("control"), control_layout(self._lines, self._rows).nbytes)
-        self.control = Control(self._control_segment.buffer, self._lines, self._rows, slots)
+        self._lines, self.rows = workers + spares, slots + spares * self.slots_per_spare
+        self._control_segment = Segment.sized(memory_file("control"), control_layout(self._lines, self.rows).nbytes)
+        self.control = Control(self._control_segment.buffer, self._lines, self.rows, slots)
         self.slab_fd = memory_file("slab")
-        self.mail = Mailbox(memory_file("mail"), self._rows)
+        self.mail = Mailbox(memory_file("mail"), self.rows)
         self.parent_bell = Bell.create()
         self.bells = [Bell.create() for _ in range(self._lines)]
         self._line_of = np.zeros(0, np.int32)
@@ -62,7 +62,7 @@ class SharedMemory:
             "worker": worker,
             "generation": generation,
             "workers": self._lines,
-            "slots": self._rows,
+            "slots": self.rows,
             "control_fd": self._control_segment.fd,
             "slab_fd": self.slab_fd,
             "mail_fd": self.mail.fd,

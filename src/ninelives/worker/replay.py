@@ -6,6 +6,7 @@ a replay either arrives in the same state, as far as any row has shown it, or re
 
 from __future__ import annotations
 
+import sys
 import time
 import traceback
 from collections import deque
@@ -25,6 +26,10 @@ from ninelives.worker.snapshots import Snapshotter
 
 DigestOf = Callable[[Any, float, int], int]
 """The digest of (observation, reward, flags)."""
+
+
+class LateError(Exception):
+    """The whole replay takes longer than it may."""
 
 
 class DiffersError(Exception):
@@ -59,6 +64,7 @@ class EpisodeReplay:
 
         Raises:
             DiffersError: a row is not what it was.
+            LateError: it took too long.
             Exception: whatever the environment raises.
         """
         digests = memoryview(order.digests).cast("I")
@@ -110,6 +116,9 @@ def restore_episode(
     except DiffersError as error:
         control.restored_steps[slot] = error.step
         return Outcome.DIFFERS
+    except LateError as error:
+        print(error, file=sys.stderr)
+        return Outcome.LATE
     except Exception:
         traceback.print_exc()
         return Outcome.FAILED
@@ -126,7 +135,7 @@ def replay_reporter(slot: int, control: Control, progress: ProgressWords, timeou
         control.restored_steps[slot] = step
         progress.enter(Phase.RESTORE, slot)
         if time.monotonic() > end:
-            raise TimeoutError(f"the replay took more than restore_timeout_s={timeout_s:g}")
+            raise LateError(f"the replay took more than restore_timeout_s={timeout_s:g}")
 
     return on_step
 

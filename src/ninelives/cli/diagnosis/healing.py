@@ -103,7 +103,7 @@ def _cut(run: RunHistory) -> Iterable[Finding]:
     by_reason: dict[str, list[HealFailed]] = {}
     for event in run.all(HealFailed):
         by_reason.setdefault(event.reason, []).append(event)
-    checks = {"diverged": _diverged, "poison": _poison, "gave_up": _gave_up}
+    checks = {"diverged": _diverged, "failed": _diverged, "poison": _poison, "gave_up": _gave_up}
     findings = (checks.get(reason, _cannot)(run, failed) for reason, failed in by_reason.items())
     return chain.from_iterable(findings)
 

@@ -5,12 +5,15 @@ A dead or late worker is noticed in the slow branch of the same wait that waits 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ninelives.errors import UsageError
 from ninelives.pool.batch import Batch
 from ninelives.pool.data.gather import Gatherer
 from ninelives.pool.data.requests import Requests
+from ninelives.pool.data.turns import LOOK_NS, WAKE_NS, Turns
 from ninelives.pool.recovery.coordinator import TICK_NS, Coordinator
 from ninelives.pool.recovery.journal import Journal
 from ninelives.pool.runtime import Runtime
@@ -41,6 +44,7 @@ class Receiver:
         self._batch_groups = self._all_groups
         if not self._plan.is_synchronous:
             self._batch_groups = self._plan.batch_size // len(self._plan.group_slots[0])
+        self._turns = Turns(self._plan.num_envs, self._plan.batch_size)
         self._turn, self._asked_again, self._carried = 0, False, Attention.NONE
         self.last_slots = np.zeros(0, np.int64)
         self.last_groups: list[int] = []
@@ -50,6 +54,8 @@ class Receiver:
         need = min(self._batch_groups, self._caller.inflight_count)
         if not need:
             raise UsageError("nothing is under way: call send() (or reset()) before recv()")
+        if need < self._all_groups and self._turns.is_due:
+            self._await_left_out()
         batch: Batch | None = None
         if need < self._all_groups and not self._asked_again and not self._coordinator.careful:
             found = self._caller.recv_some(need, self._turn, TICK_NS, self._coordinator.next_tick)
@@ -84,6 +90,7 @@ class Receiver:
             groups.sort()
         slots = self._gatherer.slots_of(groups, self._plan)
         self.last_slots, self.last_groups = slots, groups
+        self._turns.note(slots)
         if attention & ~ORDINARY:
             attention = self._look_closer(slots, groups, attention)
             if attention < 0:
@@ -100,6 +107,37 @@ class Receiver:
             coordinator.attend()
         if coordinator.careful or self._clock.now_ns() >= coordinator.next_tick:
             coordinator.attend()  # a worker that answers is up: learn of it before its rows are judged
+
+    def _await_left_out(self) -> None:
+        """Wait for slots that did not come for long, so that the next batches begin with them."""
+        at_any_rate, late = self._turns.left_out()
+        if late:
+            end = self._clock.now_ns() + WAKE_NS
+            self._await_groups(
+                self._asked_groups(late),
+                lambda g: self._coordinator.sleeps(self._plan.group_worker[g]) and self._clock.now_ns() < end,
+            )
+        if at_any_rate:
+            self._await_groups(self._asked_groups(at_any_rate), self._is_up)
+
+    def _asked_groups(self, slots: list[int]) -> list[int]:
+        groups = sorted(set(self._plan.group_of[slots].tolist()))
+        return [g for g in groups if self._caller.is_inflight(g) and self._is_up(g)]
+
+    def _is_up(self, group: int) -> bool:
+        """A worker that restarts, or heals its slots, holds up no other."""
+        return self._coordinator.is_up(self._plan.group_worker[group])
+
+    def _await_groups(self, groups: list[int], is_awaited: Callable[[int], bool]) -> None:
+        """Wait until each of these groups has answered or is not awaited any more."""
+        caller, ready = self._caller, 0
+        while any(caller.is_open(g) and is_awaited(g) for g in groups):
+            need = min(ready + 1, caller.inflight_count)
+            ready = caller.wait(need, LOOK_NS)
+            if self._clock.now_ns() >= self._coordinator.next_tick:
+                self._coordinator.attend()
+        if groups:
+            self._turn = groups[0]
 
     def _look_closer(self, slots: Slots, groups: list[int], attention: int) -> int:
         """Keep snapshots, deal with faults. Returns what else to look at; -1 if some slot was asked again.
@@ -132,6 +170,7 @@ class Receiver:
         self._coordinator.came_back(status.handed_out(slots, up), now)
         self._control.op[slots] = Op.STEP
         self._coordinator.raise_newest()
+        self._coordinator.notices.give()
         return self._gatherer.careful_batch(slots, attention, masked, silent, faults)
 
     def _keep_snapshots(self, slots: Slots) -> None:

@@ -6,7 +6,8 @@ they belong to the parent: its worker is dead and reaped, or has answered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from ninelives.errors import Fault, PoolExhaustedError, error_for
 from ninelives.events import EpisodeStarted
 from ninelives.pool.metrics import PoolMetrics, measure
+from ninelives.pool.notices import Notices
 from ninelives.pool.recovery.healing import Healing
 from ninelives.pool.recovery.slot_status import SlotLife, SlotStatus
 from ninelives.pool.runtime import Runtime
@@ -23,6 +25,7 @@ from ninelives.pool.workers.worker import WorkerChange
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.phase import Op, Status
 from ninelives.supervise.machine import NS
+from ninelives.transport.control import FROM_ASLEEP
 from ninelives.transport.mailbox import TO_PARENT
 
 TICK_NS = 50_000_000
@@ -42,6 +45,7 @@ class Coordinator:
         next_tick: when the workers are next to be looked after.
         exhausted: the error of a spent budget; the pool can do nothing more.
         patient: a reset is under way, which waits for restarting slots however long that takes.
+        notices: what the user is to be warned of.
     """
 
     def __init__(self, runtime: Runtime, supervisor: Supervisor, healing: Healing) -> None:
@@ -55,6 +59,7 @@ class Coordinator:
         self.next_tick = self._next_limits = self._started_ns + TICK_NS
         self.exhausted: PoolExhaustedError | None = None
         self.patient = False
+        self.notices = Notices(runtime.resources.run_dir if self._options.run_dir is not None else None)
         self._call_fault: Fault | None = None
         self._newest: Fault | None = None
         self._broke_ns: dict[int, int] = {}
@@ -110,6 +115,11 @@ class Coordinator:
         """Whether a worker serves requests."""
         return self._supervisor.workers[worker].is_up
 
+    def sleeps(self, worker: int) -> bool:
+        """Whether a worker is asleep. One that was rung and still is waits for a core."""
+        line = self._supervisor.workers[worker].line
+        return bool(self._control.from_worker[line, FROM_ASLEEP])
+
     def scene_of(self, slot: int) -> postmortem.Scene:
         """The scene of a fault that the worker of this slot survived."""
         return self._supervisor.scene_of(slot)
@@ -147,6 +157,8 @@ class Coordinator:
         for slot in slots:
             self._newest = fault
             self.status.owe_fault(slot, fault)
+            if not self.patient and self._options.on_fault != "raise":
+                self.notices.lost(slot, fault)
             self._broke_ns.setdefault(slot, now)
 
     # ---- workers ----------------------------------------------------------------------------------------------------
@@ -226,7 +238,7 @@ class Coordinator:
 
     def _not_restored(self, slot: int, is_asked: bool, now: int) -> bool:
         """A replay did not reach its end; whether another one is tried."""
-        if self.healing.try_older(slot, is_asked):
+        if self.healing.try_again(slot, is_asked):
             return True
         fault = self.healing.fault_of(slot)
         if fault is None:
@@ -279,7 +291,7 @@ class Coordinator:
 
     def _read_failure(self, slot: int, now: int) -> Fault:
         """The fault that the worker reported for an environment; charged to its budget."""
-        report = self._mail.get_plain(slot, TO_PARENT, int(self._control.mail_bytes[slot]))
+        report = self._report_of(slot)
         kind = "bad_data" if self._control.status[slot] == Status.BAD_DATA else "raised"
         fault = postmortem.raised(kind, self.scene_of(slot), report)
         self._control.mail_bytes[slot] = 0
@@ -297,12 +309,23 @@ class Coordinator:
         self._quarantine_spent()
         return fault
 
+    def _report_of(self, slot: int) -> Mapping[str, Any]:
+        """The error report of a slot; what a wild write has left in its place fails in any way."""
+        nbytes = int(self._control.mail_bytes[slot])
+        try:
+            report: Mapping[str, Any] = self._mail.get_plain(slot, TO_PARENT, nbytes)
+        except Exception as error:
+            summary = f"an error report of {nbytes} bytes that cannot be read ({type(error).__name__})"
+            return {"summary": summary, "phase": "step", "traceback": ""}
+        return report
+
     def _quarantine_spent(self) -> None:
         for slot in self.quarantined:
             if self.status.life[slot] != SlotLife.OUT:
                 self.status.quarantine(slot, unanswered=self._caller.is_open(int(self._plan.group_of[slot])))
                 self._control.op[slot] = Op.NONE
                 self.healing.renew(slot)
+                self.notices.quarantined(slot, self._supervisor.budget.last_fault.get(slot))
         for g, slots in enumerate(self._plan.group_slots):
             if self.quarantined.issuperset(slots) and self._caller.is_open(g):
                 self._caller.settle(g)

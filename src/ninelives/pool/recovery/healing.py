@@ -1,8 +1,9 @@
 """Brings slots back after a fault: decides whether once more, writes the orders, hears what became of them.
 
 A slot that breaks twice at the same step by its own fault holds a *poison action*: the same action would kill it for
-ever. A slot whose worker was killed from outside is given more attempts. A worker that dies before it has come as far
-as the episode says nothing about the episode: how often it may start again is up to the restart budget.
+ever. A step that breaks it in a replay is none: it has worked before, so the replay is repeated, a few times. A slot
+whose worker was killed from outside is given more attempts. A worker that dies before it has come as far as the episode
+says nothing about the episode: how often it may start again is up to the restart budget.
 
 Writes a slot's order words only while no worker serves the slot. Decides nothing about rows: the caller learns whether
 the slot will come back, and cuts its episode if not.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Enum
 
 from ninelives.clock import Clock
 from ninelives.errors import Fault
@@ -26,6 +28,12 @@ from ninelives.transport.mailbox import ORDER, Mailbox
 OWN_LIMIT = 2
 """The second time the same step breaks the environment is the last: one replay, then cut."""
 
+REPLAY_LIMIT = 4
+"""Replays of one and the same step that may break by the slot's own fault, at steps that worked the first time.
+
+Smaller than ``OUTSIDE_LIMIT``: the other slots of the worker, to which these are faults from outside, outlast it.
+"""
+
 OUTSIDE_LIMIT = 6
 """Kills from outside that may hit one and the same step."""
 
@@ -36,6 +44,14 @@ EPISODE_PHASES = ("step", "reset", "restore")
 """Phases in which an episode is played, so that it can be to blame."""
 
 
+class NextTry(Enum):
+    """What to do after a replay that did not arrive."""
+
+    AGAIN = "the same replay"
+    OLDER = "a replay from an older snapshot, or from the reset"
+    NOTHING = "cut the episode"
+
+
 @dataclass
 class SlotFaults:
     """What happened to one slot at one place (episode, step), since the first fault there."""
@@ -44,6 +60,8 @@ class SlotFaults:
     since_ns: int
     fault: Fault | None = None
     own: int = 0
+    in_replay: int = 0
+    replay_broke_at: int | None = None
     outside: int = 0
     skip_snapshots: int = 0
     tried: str = ""
@@ -54,16 +72,33 @@ class SlotFaults:
             return
         self.fault = fault
         if is_own(fault, slot):
-            self.own += 1
+            self.in_replay += fault.phase == "restore"
+            self.own += fault.phase != "restore"
         elif fault.phase in EPISODE_PHASES:
             self.outside += 1
 
     @property
     def why_not(self) -> str:
-        """Empty: replay once more. Otherwise why not: ``poison``, or ``gave_up``."""
+        """Empty: replay once more. Otherwise why not: ``poison``, ``failed`` or ``gave_up``."""
         if self.own >= OWN_LIMIT:
             return "poison"
+        if self.in_replay >= REPLAY_LIMIT:
+            return "failed"
         return "gave_up" if self.outside >= OUTSIDE_LIMIT else ""
+
+    def next_try(self, outcome: Outcome, step: int, has_older: bool) -> NextTry:
+        """A replay did not arrive, and its worker lives: what to try; ``has_older``: it began with a snapshot.
+
+        What raises at one and the same step may be in the snapshot; what differs, or takes too long, does so again.
+        """
+        if outcome is Outcome.LATE:
+            return NextTry.NOTHING
+        if outcome is Outcome.FAILED:
+            again_there, self.replay_broke_at = self.replay_broke_at == step, step
+            self.in_replay += 1
+            if self.in_replay < REPLAY_LIMIT and not (again_there and has_older):
+                return NextTry.AGAIN
+        return NextTry.OLDER if has_older else NextTry.NOTHING
 
 
 def faults_at(place: tuple[int, int], known: SlotFaults | None, now_ns: int) -> SlotFaults:
@@ -113,7 +148,9 @@ class Healing:
         faults = self._faults[slot] = faults_at(place, self._faults.get(slot), self._clock.now_ns())
         faults.add(slot, fault)
         if faults.why_not:
-            self._fail(slot, faults.why_not, faults.place[1], _explain(faults))
+            in_replay = faults.why_not == "failed"
+            step = int(self._control.restored_steps[slot]) if in_replay else faults.place[1]
+            self._fail(slot, faults.why_not, step, _explain(faults, step))
             return False
         return self._ordered(slot, is_open, faults)
 
@@ -149,21 +186,21 @@ class Healing:
                 failed.append(slot)
         return failed
 
-    def try_older(self, slot: int, is_open: bool) -> bool:
-        """A replay did not arrive. Whether there is an older snapshot to begin from; the order is written then."""
+    def try_again(self, slot: int, is_open: bool) -> bool:
+        """A replay did not arrive, and its worker lives. Whether another one is tried; the order is written then."""
         faults, order = self._faults.get(slot), self.orders.pop(slot, None)
         if faults is None or order is None:
             return False
-        if order.beginning is not None and self._journal.is_on_the_way(slot, order.beginning):
-            faults.skip_snapshots += 1
+        word, step = int(self._control.outcome[slot]), int(self._control.restored_steps[slot])
+        outcome = Outcome(word) if word < len(Outcome) else Outcome.FAILED  # no worker of ours writes another one
+        has_older = order.beginning is not None and self._journal.is_on_the_way(slot, order.beginning)
+        next_try = faults.next_try(outcome, step, has_older)
+        if next_try is not NextTry.NOTHING:
+            faults.skip_snapshots += next_try is NextTry.OLDER
             return self._ordered(slot, is_open, faults)
         self._control.restore_bytes[slot] = 0
-        step, done = int(self._control.restored_steps[slot]), f"the replay of {order.steps} steps"
-        if self._control.outcome[slot] == Outcome.DIFFERS:
-            self.diverged = True
-            self._fail(slot, "diverged", step, f"{done} differs at step {step}")
-        else:
-            self._fail(slot, "failed", step, f"{done} failed after step {step}; the worker's log says how")
+        self.diverged |= outcome is Outcome.DIFFERS
+        self._fail(slot, "diverged" if outcome is Outcome.DIFFERS else "failed", step, _why(outcome, order, step))
         return False
 
     def _ordered(self, slot: int, is_open: bool, faults: SlotFaults) -> bool:
@@ -240,7 +277,17 @@ class Healing:
         self._emit(HealFailed(slots=(slot,), reason=reason, step=step, action=action, detail=detail))
 
 
-def _explain(faults: SlotFaults) -> str:
+def _explain(faults: SlotFaults, step: int) -> str:
     if faults.why_not == "poison":
-        return f"one replay; the action at step {faults.place[1]} broke the environment again"
+        return f"one replay; the action at step {step} broke the environment again"
+    if faults.why_not == "failed":
+        return f"{REPLAY_LIMIT} replays; the last one broke the environment after step {step}, which had worked before"
     return f"{OUTSIDE_LIMIT - 1} replays; each time the worker was killed again"
+
+
+def _why(outcome: Outcome, order: Restore, step: int) -> str:
+    if outcome is Outcome.DIFFERS:
+        return f"the replay of {order.steps} steps differs at step {step}"
+    if outcome is Outcome.LATE:
+        return f"the replay of {order.steps} steps had come to step {step} when restore_timeout_s was over"
+    return f"{REPLAY_LIMIT} replays of {order.steps} steps; the last failed after step {step}: see the worker's log"

@@ -15,11 +15,12 @@ from typing import Any
 from ninelives import host
 from ninelives.errors import Fault
 from ninelives.pool.resources import Resources
+from ninelives.pool.workers.progress_words import Progress, read_progress
 from ninelives.pool.workers.worker import WorkerProcess
 from ninelives.spec.phase import Phase, Stage
 from ninelives.supervise.exits import Ending
 from ninelives.supervise.machine import NS
-from ninelives.transport.control import FROM_MESSAGE, FROM_PHASE, FROM_SLOT, FROM_STAGE
+from ninelives.transport.control import FROM_MESSAGE
 from ninelives.transport.mailbox import TO_PARENT
 
 Describe = Callable[[int], tuple[int | None, Any]]
@@ -62,6 +63,8 @@ class Postmortem:
         if machine.hung is not None:
             late_in = Phase.STEP if machine.hung.phase is Phase.IDLE else machine.hung.phase
             cause = hung(scene, machine.late_ns / NS, machine.deadlines.limits_ns[late_in] / NS)
+        elif machine.condemned:
+            cause = wrote_wildly(scene, machine.condemned)
         else:
             cause = crashed(scene, ending, rss, host.memory_limit_bytes())
         report = self.error_report(process)
@@ -71,8 +74,16 @@ class Postmortem:
 
     def error_report(self, process: WorkerProcess) -> Any:
         """What the worker reported before it failed at its start, or None."""
-        stage = Stage(int(self._memory.control.from_worker[process.line, FROM_STAGE]))
-        return self.message(process) if stage is Stage.FAILED else None
+        progress = self._progress(process)
+        if progress.stage is not Stage.FAILED or progress.complaint:
+            return None
+        try:
+            return self.message(process)
+        except Exception:  # what a wild write has left there fails in any way
+            return None
+
+    def _progress(self, process: WorkerProcess) -> Progress:
+        return read_progress(self._memory.control.from_worker[process.line], self._memory.rows)
 
     def message(self, process: WorkerProcess) -> Any:
         """The newest message of a worker: its hello, or its error report."""
@@ -81,14 +92,10 @@ class Postmortem:
 
     def scene(self, process: WorkerProcess) -> Scene:
         """What the worker was doing, in which slot."""
-        line = self._memory.control.from_worker[process.line]
-        reading = process.machine.hung
-        if reading is not None:
-            phase, culprit = reading.phase, reading.slot
-        else:
-            phase, culprit = Phase(int(line[FROM_PHASE])), int(line[FROM_SLOT]) - 1 if line[FROM_SLOT] else None
-        if culprit is not None and culprit >= self._memory.slots:
-            culprit = None  # a spare that had no slots of the pool yet
+        reading = process.machine.hung or self._progress(process)
+        phase, culprit = reading.phase, reading.slot
+        if culprit not in process.slots:
+            culprit = None  # a spare that had no slots of the pool yet, or a wild write
         seed, action = self._describe(culprit) if culprit is not None else (None, None)
         return Scene(
             worker=process.index,
@@ -138,6 +145,12 @@ def hung(scene: Scene, late_s: float, limit_s: float) -> Fault:
     key = {Phase.IDLE: "step", Phase.RESTORE: "reset"}.get(scene.phase, name)
     advice = f"the stack shows where; if it is only slow, raise {key}_timeout_s"
     return _fault("hung", f"{doing} for {limit_s + late_s:.1f} s (limit {limit_s:g} s)", scene, advice=advice)
+
+
+def wrote_wildly(scene: Scene, words: str) -> Fault:
+    """The worker was killed because its memory holds what it would never write."""
+    advice = "the environment's native code writes outside its memory: run it under a memory checker"
+    return _fault("crashed", f"was killed for {words}, during {scene.phase.name.lower()}", scene, advice=advice)
 
 
 def never_started(scene: Scene, report: Mapping[str, Any] | None, cause: Fault, attempts: int) -> Fault:

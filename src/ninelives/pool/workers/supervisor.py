@@ -19,6 +19,7 @@ from ninelives.pool.workers import limits, postmortem
 from ninelives.pool.workers.fault_budget import FaultBudget
 from ninelives.pool.workers.launcher import Launcher
 from ninelives.pool.workers.postmortem import Describe, Postmortem
+from ninelives.pool.workers.progress_words import Progress, read_progress
 from ninelives.pool.workers.worker import WorkerChange, WorkerProcess, deadlines_of
 from ninelives.spec.handshake import WorkerSpec
 from ninelives.spec.phase import Phase, Stage
@@ -28,7 +29,7 @@ from ninelives.supervise.child import DUMP_SIGNAL
 from ninelives.supervise.children import Report
 from ninelives.supervise.exits import Ending
 from ninelives.supervise.machine import NS, Command, Reading, WorkerMachine, WorkerState
-from ninelives.transport.control import FROM_PHASE, FROM_SLOT, FROM_STAGE, TO_GO, TO_STOP
+from ninelives.transport.control import TO_GO, TO_STOP
 
 PROGRESS_STEPS = 50
 """Steps after which a generation counts as "it worked": a fault after that is not a crash loop."""
@@ -120,24 +121,24 @@ class Supervisor:
     # ---- watching ---------------------------------------------------------------------------------------------------
 
     def _watch(self, process: WorkerProcess, asked_ns: Callable[[int], int | None], now: int) -> None:
-        starting = process.machine.state is WorkerState.STARTING
-        if starting:
-            self._watch_start(process, now)
-        control, line = self._memory.control, self._memory.control.from_worker[process.line]
-        phase, slot = Phase(int(line[FROM_PHASE])), int(line[FROM_SLOT]) - 1 if line[FROM_SLOT] else None
+        control, since_ns = self._memory.control, int(self._memory.control.since_ns[process.line, 0])
+        progress = read_progress(control.from_worker[process.line], self._memory.rows, since_ns, now)
+        if progress.complaint:
+            self._act(process, process.machine.condemn(f"impossible control words: {progress.complaint}", now))
+        elif process.machine.state is WorkerState.STARTING:
+            self._watch_start(process, progress, now)
         asked = None if process.is_spare else asked_ns(process.index)
         if process.machine.state is WorkerState.STARTING:
             asked = process.go_ns if control.to_worker[process.line, TO_GO] else None
-        reading = Reading(phase, int(control.since_ns[process.line, 0]), asked, slot)
+        reading = Reading(progress.phase, since_ns, asked, progress.slot)
         self._act(process, process.machine.look(reading, now, self.launcher.deadline_scale))
         if process.machine.state is not WorkerState.KILLING:
             process.keeper.renew()
         elif process.keeper.is_over(now):
             self._children.kill_keeper()  # it does not answer; its closed channel is reported next
 
-    def _watch_start(self, process: WorkerProcess, now: int) -> None:
-        line = self._memory.control.from_worker[process.line]
-        phase, stage = Phase(int(line[FROM_PHASE])), Stage(int(line[FROM_STAGE]))
+    def _watch_start(self, process: WorkerProcess, progress: Progress, now: int) -> None:
+        phase, stage = progress.phase, progress.stage
         if phase is not process.phase and phase is not Phase.IDLE:
             self._emit(events.PhaseEntered(phase=phase.name.lower(), **process.event_fields()))
         process.phase = phase
@@ -185,7 +186,7 @@ class Supervisor:
             stack = postmortem.log_tail(self._resources.log_of(process.line), process.log_from)
             phase, late_s = machine.hung.phase.name.lower(), machine.late_ns / NS
             self._emit(events.StackDumped(phase=phase, late_s=late_s, stack=stack, **process.event_fields()))
-        reason = "missed its deadline" if machine.hung else "did not stop in time"
+        reason = machine.condemned or ("missed its deadline" if machine.hung else "did not stop in time")
         self._emit(events.WorkerKilled(reason=reason, **process.event_fields(rss=True)))
         self._children.kill(process.line)
 
