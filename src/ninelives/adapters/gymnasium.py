@@ -24,7 +24,7 @@ from ninelives.pool.pool import Pool
 from ninelives.spec.arrays import assemble, leaves, split, tree_of
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.call import CallRequest
-from ninelives.spec.env import EnvSpec
+from ninelives.spec.env import AnyEnv, EnvSpec
 from ninelives.spec.infos import add_info
 
 Flags = npt.NDArray[np.bool_]
@@ -35,7 +35,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
     """N environments in worker processes that are allowed to die, behind Gymnasium's vector interface.
 
     Args:
-        env: a Gymnasium id, ``"module:factory"``, a callable, or a ``ninelives.EnvSpec``.
+        env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``, ours or Gymnasium's.
         num_envs: number of environments.
         workers: number of worker processes; None measures one environment and chooses.
         groups: number of groups per worker.
@@ -55,7 +55,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
 
     def __init__(
         self,
-        env: EnvSpec | str | Callable[..., Any],
+        env: AnyEnv,
         num_envs: int,
         *,
         workers: int | None = None,
@@ -170,7 +170,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
 
 
 def make_vec(
-    env: EnvSpec | str | Callable[..., Any],
+    env: AnyEnv,
     num_envs: int = 1,
     *,
     workers: int | None = None,
@@ -182,7 +182,7 @@ def make_vec(
     """``gymnasium.make_vec`` with supervised workers: the same keywords, except ``vectorization_mode``.
 
     Args:
-        env: a Gymnasium id, ``"module:factory"``, a callable, or a ``ninelives.EnvSpec``.
+        env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``, ours or Gymnasium's.
         num_envs: number of environments.
         workers: number of worker processes; None measures one environment and chooses.
         groups: number of groups per worker.

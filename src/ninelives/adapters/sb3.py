@@ -21,7 +21,7 @@ from ninelives.pool.pool import Pool
 from ninelives.spec.arrays import assemble, tree_of
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.call import CallRequest
-from ninelives.spec.env import EnvSpec
+from ninelives.spec.env import AnyEnv
 
 try:
     from stable_baselines3.common.vec_env import base_vec_env as sb3
@@ -45,7 +45,7 @@ class VecEnv(sb3.VecEnv):
     use ``on_exhausted="raise"`` with ``evaluate_policy``, which waits until every environment has finished an episode.
 
     Args:
-        env: a Gymnasium id, ``"module:factory"``, a callable, or a ``ninelives.EnvSpec``.
+        env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``, ours or Gymnasium's.
         n_envs: number of environments.
         **settings: ``workers``, ``groups``, and every option of ``ninelives.PoolOptions``. ``seed_episodes`` is False
             here, as in SB3; with True every episode can be replayed after a crash, whatever generator it uses.
@@ -54,7 +54,7 @@ class VecEnv(sb3.VecEnv):
         pool: the underlying pool, with ``pool.metrics()``, ``pool.events`` and ``pool.worker_pids``.
     """
 
-    def __init__(self, env: EnvSpec | str | Callable[..., Any], n_envs: int, **settings: Any) -> None:
+    def __init__(self, env: AnyEnv, n_envs: int, **settings: Any) -> None:
         settings = {"autoreset": Autoreset.SAME_STEP, "seed_episodes": False, **settings}
         _check(settings["autoreset"], settings.get("copy", True), settings.get("batch_size") or n_envs, n_envs)
         self._attach(Pool(env, n_envs, **settings))

@@ -6,7 +6,7 @@ slot, the careful path decides group by group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -33,7 +33,7 @@ from ninelives.pool.startup import PoolRequest, StartedPool, start_pool
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.call import CallRequest
 from ninelives.spec.codec import ActionCodec
-from ninelives.spec.env import EnvSpec
+from ninelives.spec.env import AnyEnv, EnvSpec
 from ninelives.spec.options import PoolOptions
 from ninelives.spec.phase import Attention
 from ninelives.spec.plan import Slots
@@ -44,7 +44,7 @@ class Pool:
     """N environments as one batch, in worker processes that are allowed to die.
 
     Args:
-        env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``.
+        env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``, ours or Gymnasium's.
         num_envs: how many slots.
         workers: how many processes; None measures one environment and chooses.
         groups: groups per worker; None: one for full batches, one per slot otherwise.
@@ -55,7 +55,7 @@ class Pool:
 
     def __init__(
         self,
-        env: EnvSpec | str | Callable[..., Any],
+        env: AnyEnv,
         num_envs: int,
         *,
         workers: int | None = None,

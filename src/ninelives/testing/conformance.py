@@ -11,14 +11,14 @@ Everything runs in workers of a pool of one slot; the calling process never buil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 
 from ninelives.errors import NinelivesError, WorkerError
-from ninelives.spec.env import EnvSpec
+from ninelives.spec.env import AnyEnv, EnvSpec
 from ninelives.spec.options import START_METHODS
 from ninelives.testing.examination import ExaminedEnv, RolloutTrace, first_difference
 
@@ -60,7 +60,7 @@ class EnvReport:
 
 
 def check_env(
-    env: EnvSpec | str | Callable[..., Any],
+    env: AnyEnv,
     *,
     steps: int = 200,
     seed: int = 0,
