@@ -15,6 +15,7 @@ from typing import Any, Self
 import gymnasium
 import numpy as np
 import numpy.typing as npt
+from gymnasium.envs.registration import VectorizeMode
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
@@ -26,6 +27,7 @@ from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.call import CallRequest
 from ninelives.spec.env import AnyEnv, EnvSpec
 from ninelives.spec.infos import add_info
+from ninelives.spec.per_slot import EnvFunctions, one_spec
 
 Flags = npt.NDArray[np.bool_]
 Step = tuple[Any, npt.NDArray[np.float64], Flags, Flags, dict[str, Any]]
@@ -35,8 +37,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
     """N environments in worker processes that are allowed to die, behind Gymnasium's vector interface.
 
     Args:
-        env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``, ours or Gymnasium's.
-        num_envs: number of environments.
+        env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``, ours or Gymnasium's; or a list of
+            functions, one for each environment; the spaces of all must be equal.
+        num_envs: number of environments; not needed for a list.
         workers: number of worker processes; None measures one environment and chooses.
         groups: number of groups per worker.
         copy: return copies of the observations, which you may keep; False returns views that the next step overwrites.
@@ -55,8 +58,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
 
     def __init__(
         self,
-        env: AnyEnv,
-        num_envs: int,
+        env: AnyEnv | EnvFunctions,
+        num_envs: int | None = None,
         *,
         workers: int | None = None,
         groups: int | None = None,
@@ -64,9 +67,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         **settings: Any,
     ) -> None:
+        spec, num_envs = one_spec(env, num_envs, settings, "num_envs")
         _check_whole(settings.get("batch_size") or num_envs, num_envs)
         settings = {"autoreset": autoreset_mode, "seed_episodes": False, **settings}
-        self._attach(Pool(env, num_envs, workers=workers, groups=groups, copy=copy, **settings))
+        self._attach(Pool(spec, num_envs, workers=workers, groups=groups, copy=copy, **settings))
 
     @classmethod
     def of(cls, pool: Pool) -> Self:
@@ -172,24 +176,28 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
 def make_vec(
     env: AnyEnv,
     num_envs: int = 1,
+    vectorization_mode: VectorizeMode | str | None = None,
+    vector_kwargs: Mapping[str, Any] | None = None,
+    wrappers: Sequence[Callable[[Any], Any]] | None = None,
     *,
     workers: int | None = None,
     groups: int | None = None,
-    vector_kwargs: Mapping[str, Any] | None = None,
-    wrappers: Sequence[Callable[[Any], Any]] = (),
     **kwargs: Any,
 ) -> VectorEnv:
-    """``gymnasium.make_vec`` with supervised workers: the same keywords, except ``vectorization_mode``.
+    """``gymnasium.make_vec`` with supervised workers: the same arguments in the same order.
 
     Args:
         env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``, ours or Gymnasium's.
         num_envs: number of environments.
-        workers: number of worker processes; None measures one environment and chooses.
-        groups: number of groups per worker.
+        vectorization_mode: ``"sync"`` and ``"async"`` are accepted and mean the same, environments in workers;
+            ``"vector_entry_point"`` is refused.
         vector_kwargs: everything else ``VectorEnv`` accepts: ``copy``, ``autoreset_mode``, ``on_fault``, timeouts, ...
         wrappers: applied to each environment in its worker, the first one innermost.
+        workers: number of worker processes; None measures one environment and chooses.
+        groups: number of groups per worker.
         **kwargs: passed to the environment (``gymnasium.make`` or the factory), as in ``gymnasium.make_vec``.
     """
+    _check_mode(vectorization_mode)
     spec = EnvSpec.of(env)
     spec = replace(spec, kwargs={**spec.kwargs, **kwargs})
     if wrappers:
@@ -258,6 +266,15 @@ def _seeds_where(mask: Flags, seed: Any) -> Any:
     if len(seed) != len(mask):
         raise ConfigError(f"seed has {len(seed)} entries for {len(mask)} environments; give one number or one each")
     return [one for one, wanted in zip(seed, mask, strict=True) if wanted]
+
+
+def _check_mode(mode: VectorizeMode | str | None) -> None:
+    value = mode.value if isinstance(mode, VectorizeMode) else mode
+    if value not in (None, "sync", "async"):
+        raise ConfigError(
+            f"vectorization_mode={value!r} does not fit: environments always run in workers of this package; leave it "
+            "out, or use 'async' or 'sync', or gymnasium.make_vec for an environment that is a vector itself"
+        )
 
 
 def _check_whole(batch_size: int, num_envs: int) -> None:

@@ -22,6 +22,7 @@ from ninelives.spec.arrays import assemble, tree_of
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.call import CallRequest
 from ninelives.spec.env import AnyEnv
+from ninelives.spec.per_slot import EnvFunctions, one_spec
 
 try:
     from stable_baselines3.common.vec_env import base_vec_env as sb3
@@ -45,8 +46,9 @@ class VecEnv(sb3.VecEnv):
     use ``on_exhausted="raise"`` with ``evaluate_policy``, which waits until every environment has finished an episode.
 
     Args:
-        env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``, ours or Gymnasium's.
-        n_envs: number of environments.
+        env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``, ours or Gymnasium's; or a list of
+            functions, one for each environment; the spaces of all must be equal.
+        n_envs: number of environments; not needed for a list.
         **settings: ``workers``, ``groups``, and every option of ``ninelives.PoolOptions``. ``seed_episodes`` is False
             here, as in SB3; with True every episode can be replayed after a crash, whatever generator it uses.
 
@@ -54,10 +56,11 @@ class VecEnv(sb3.VecEnv):
         pool: the underlying pool, with ``pool.metrics()``, ``pool.events`` and ``pool.worker_pids``.
     """
 
-    def __init__(self, env: AnyEnv, n_envs: int, **settings: Any) -> None:
+    def __init__(self, env: AnyEnv | EnvFunctions, n_envs: int | None = None, **settings: Any) -> None:
+        spec, n_envs = one_spec(env, n_envs, settings, "n_envs")
         settings = {"autoreset": Autoreset.SAME_STEP, "seed_episodes": False, **settings}
         _check(settings["autoreset"], settings.get("copy", True), settings.get("batch_size") or n_envs, n_envs)
-        self._attach(Pool(env, n_envs, **settings))
+        self._attach(Pool(spec, n_envs, **settings))
 
     @classmethod
     def of(cls, pool: Pool) -> Self:
