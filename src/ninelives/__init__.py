@@ -30,6 +30,9 @@ _HOMES = {
     "ConfigError": "ninelives.errors",
     "UsageError": "ninelives.errors",
     "ClosedError": "ninelives.errors",
+    "PendingError": "ninelives.errors",
+    "NotPendingError": "ninelives.errors",
+    "ActionError": "ninelives.errors",
     "WorkerError": "ninelives.errors",
     "WorkerStartError": "ninelives.errors",
     "WorkerCrashedError": "ninelives.errors",
@@ -44,6 +47,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "ActionError",
     "Autoreset",
     "BadDataError",
     "Batch",
@@ -56,6 +60,8 @@ __all__ = [
     "Fault",
     "NinelivesError",
     "NinelivesWarning",
+    "NotPendingError",
+    "PendingError",
     "Pool",
     "PoolExhaustedError",
     "PoolOptions",
@@ -77,6 +83,7 @@ __all__ = [
 if TYPE_CHECKING:
     from ninelives.adapters.gymnasium import VectorEnv, make_vec
     from ninelives.errors import (
+        ActionError,
         BadDataError,
         CheckpointError,
         ClosedError,
@@ -86,6 +93,8 @@ if TYPE_CHECKING:
         Fault,
         NinelivesError,
         NinelivesWarning,
+        NotPendingError,
+        PendingError,
         PoolExhaustedError,
         TransportError,
         UsageError,

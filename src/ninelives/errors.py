@@ -5,7 +5,10 @@
     NinelivesError
       ConfigError          refused before any process starts: key, value, what is allowed
       UsageError           calls in the wrong order
-        ClosedError          used after close()
+        ClosedError          used after close(); also Gymnasium's ClosedEnvironmentError
+        PendingError         an answer is under way; also Gymnasium's AlreadyPendingCallError
+        NotPendingError      no answer is under way; also Gymnasium's NoAsyncCallError
+        ActionError          actions that do not fit the slots or their space; also a ValueError
       WorkerError          a fault: slots, generation, pid, phase, cause, last action, seed, stderr tail, traceback
         WorkerStartError     never reached its first observation
         WorkerCrashedError   killed by a signal, or exited
@@ -25,6 +28,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+
+from gymnasium import error as gymnasium_error
 
 
 class NinelivesError(Exception):
@@ -46,8 +51,28 @@ class UsageError(NinelivesError, RuntimeError):
     """Calls were made in the wrong order; the message names the missing call."""
 
 
-class ClosedError(UsageError):
+class ClosedError(UsageError, gymnasium_error.ClosedEnvironmentError):
     """The pool has been closed by its user; create a new one."""
+
+
+class PendingError(UsageError, gymnasium_error.AlreadyPendingCallError):
+    """An answer is under way and must be received first; ``name`` is the call that it answers."""
+
+    def __init__(self, message: str, name: str = "step") -> None:
+        RuntimeError.__init__(self, message)
+        self.name = name
+
+
+class NotPendingError(UsageError, gymnasium_error.NoAsyncCallError):
+    """An answer was waited for that nobody had asked for; ``name`` is the call that is missing."""
+
+    def __init__(self, message: str, name: str = "step") -> None:
+        RuntimeError.__init__(self, message)
+        self.name = name
+
+
+class ActionError(UsageError, ValueError):
+    """Actions do not fit: too many, too few, or outside what their space can hold."""
 
 
 class TransportError(NinelivesError):

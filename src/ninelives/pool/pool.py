@@ -15,7 +15,7 @@ import numpy as np
 
 from ninelives import events
 from ninelives.clock import Clock, SystemClock
-from ninelives.errors import ClosedError, UsageError
+from ninelives.errors import ClosedError, PendingError, UsageError
 from ninelives.pool.batch import Batch
 from ninelives.pool.data.actions import ActionWriter
 from ninelives.pool.data.checks import checked_slots, seeds_for, whole_groups
@@ -356,7 +356,7 @@ class Pool:
         """The slots of a request that may only be made while no answer is under way."""
         self._check_open()
         if self._caller.inflight_count:
-            raise UsageError(f"answers are under way: call recv() before {verb}")
+            raise PendingError(f"answers are under way: call recv() before {verb}")
         return self._gatherer.all_slots if slots is None else checked_slots(slots, self.num_envs)
 
     def _rules(self) -> tuple[str, bool]:
@@ -381,7 +381,7 @@ class Pool:
 
     def _refuse_pending(self) -> None:
         self._check_open()
-        raise UsageError("these slots have not answered yet: call recv() before the next send()")
+        raise PendingError("these slots have not answered yet: call recv() before the next send()")
 
     def _refuse_finished(
         self, chosen: Slots, because: str = "autoreset is disabled: call reset(slots=...) for them first"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ninelives.errors import UsageError
+from ninelives.errors import NotPendingError
 from ninelives.pool.batch import Batch
 from ninelives.pool.data.gather import Gatherer
 from ninelives.pool.data.requests import Requests
@@ -49,7 +49,7 @@ class Receiver:
         """Wait for the first slots that are ready and return their rows."""
         need = min(self._batch_groups, self._caller.inflight_count)
         if not need:
-            raise UsageError("nothing is under way: call send() (or reset()) before recv()")
+            raise NotPendingError("nothing is under way: call send() (or reset()) before recv()")
         batch: Batch | None = None
         if need < self._all_groups and not self._asked_again and not self._coordinator.careful:
             found = self._caller.recv_some(need, self._turn, TICK_NS, self._coordinator.next_tick)
