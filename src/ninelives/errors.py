@@ -11,6 +11,7 @@
         ActionError          actions that do not fit the slots or their space; also a ValueError
       WorkerError          a fault: slots, generation, pid, phase, cause, last action, seed, stderr tail, traceback
         WorkerStartError     never reached its first observation
+          SpacesError          slots have different spaces; also a RuntimeError, as in Gymnasium
         WorkerCrashedError   killed by a signal, or exited
         WorkerHungError      missed a deadline; its stack is attached
         EnvRaisedError       the environment's own exception, its traceback as text
@@ -119,7 +120,7 @@ class Fault:
         where = f"slot {self.culprit}" if self.culprit is not None else f"slots {_ranges(self.slots)}"
         head = f"{where} (worker {self.worker}, generation {self.generation}, pid {self.pid}): {self.summary}"
         facts = [f"phase: {self.phase}"]
-        if self.culprit is not None and len(self.slots) > 1 and self.kind != "start":
+        if self.culprit is not None and len(self.slots) > 1 and self.kind not in ("start", "spaces"):
             facts.append(f"episodes lost in slots {_ranges(self.slots)}")
         if self.seed is not None:
             facts.append(f"seed: {self.seed}")
@@ -154,6 +155,10 @@ class WorkerStartError(WorkerError):
     """A worker never reached its first observation: usually the environment is configured wrongly."""
 
 
+class SpacesError(WorkerStartError, RuntimeError):
+    """The environments of a pool have different spaces; those of all slots must be equal."""
+
+
 class WorkerCrashedError(WorkerError):
     """A worker was killed by a signal, or exited by itself."""
 
@@ -185,6 +190,7 @@ class PoolExhaustedError(NinelivesError):
 
 ERROR_OF_KIND: dict[str, type[WorkerError]] = {
     "start": WorkerStartError,
+    "spaces": SpacesError,
     "crashed": WorkerCrashedError,
     "hung": WorkerHungError,
     "raised": EnvRaisedError,
