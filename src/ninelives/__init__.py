@@ -30,8 +30,12 @@ _HOMES = {
     "ConfigError": "ninelives.errors",
     "UsageError": "ninelives.errors",
     "ClosedError": "ninelives.errors",
+    "PendingError": "ninelives.errors",
+    "NotPendingError": "ninelives.errors",
+    "ActionError": "ninelives.errors",
     "WorkerError": "ninelives.errors",
     "WorkerStartError": "ninelives.errors",
+    "SpacesError": "ninelives.errors",
     "WorkerCrashedError": "ninelives.errors",
     "WorkerHungError": "ninelives.errors",
     "EnvRaisedError": "ninelives.errors",
@@ -44,6 +48,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "ActionError",
     "Autoreset",
     "BadDataError",
     "Batch",
@@ -56,11 +61,14 @@ __all__ = [
     "Fault",
     "NinelivesError",
     "NinelivesWarning",
+    "NotPendingError",
+    "PendingError",
     "Pool",
     "PoolExhaustedError",
     "PoolOptions",
     "PoolState",
     "SlotState",
+    "SpacesError",
     "TransportError",
     "UsageError",
     "VectorEnv",
@@ -77,6 +85,7 @@ __all__ = [
 if TYPE_CHECKING:
     from ninelives.adapters.gymnasium import VectorEnv, make_vec
     from ninelives.errors import (
+        ActionError,
         BadDataError,
         CheckpointError,
         ClosedError,
@@ -86,7 +95,10 @@ if TYPE_CHECKING:
         Fault,
         NinelivesError,
         NinelivesWarning,
+        NotPendingError,
+        PendingError,
         PoolExhaustedError,
+        SpacesError,
         TransportError,
         UsageError,
         WorkerCrashedError,

@@ -5,9 +5,13 @@
     NinelivesError
       ConfigError          refused before any process starts: key, value, what is allowed
       UsageError           calls in the wrong order
-        ClosedError          used after close()
+        ClosedError          used after close(); also Gymnasium's ClosedEnvironmentError
+        PendingError         an answer is under way; also Gymnasium's AlreadyPendingCallError
+        NotPendingError      no answer is under way; also Gymnasium's NoAsyncCallError
+        ActionError          actions that do not fit the slots or their space; also a ValueError
       WorkerError          a fault: slots, generation, pid, phase, cause, last action, seed, stderr tail, traceback
         WorkerStartError     never reached its first observation
+          SpacesError          slots have different spaces; also a RuntimeError, as in Gymnasium
         WorkerCrashedError   killed by a signal, or exited
         WorkerHungError      missed a deadline; its stack is attached
         EnvRaisedError       the environment's own exception, its traceback as text
@@ -25,6 +29,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+
+from gymnasium import error as gymnasium_error
 
 
 class NinelivesError(Exception):
@@ -46,8 +52,28 @@ class UsageError(NinelivesError, RuntimeError):
     """Calls were made in the wrong order; the message names the missing call."""
 
 
-class ClosedError(UsageError):
+class ClosedError(UsageError, gymnasium_error.ClosedEnvironmentError):
     """The pool has been closed by its user; create a new one."""
+
+
+class PendingError(UsageError, gymnasium_error.AlreadyPendingCallError):
+    """An answer is under way and must be received first; ``name`` is the call that it answers."""
+
+    def __init__(self, message: str, name: str = "step") -> None:
+        RuntimeError.__init__(self, message)
+        self.name = name
+
+
+class NotPendingError(UsageError, gymnasium_error.NoAsyncCallError):
+    """An answer was waited for that nobody had asked for; ``name`` is the call that is missing."""
+
+    def __init__(self, message: str, name: str = "step") -> None:
+        RuntimeError.__init__(self, message)
+        self.name = name
+
+
+class ActionError(UsageError, ValueError):
+    """Actions do not fit: too many, too few, or outside what their space can hold."""
 
 
 class TransportError(NinelivesError):
@@ -94,7 +120,7 @@ class Fault:
         where = f"slot {self.culprit}" if self.culprit is not None else f"slots {_ranges(self.slots)}"
         head = f"{where} (worker {self.worker}, generation {self.generation}, pid {self.pid}): {self.summary}"
         facts = [f"phase: {self.phase}"]
-        if self.culprit is not None and len(self.slots) > 1 and self.kind != "start":
+        if self.culprit is not None and len(self.slots) > 1 and self.kind not in ("start", "spaces"):
             facts.append(f"episodes lost in slots {_ranges(self.slots)}")
         if self.seed is not None:
             facts.append(f"seed: {self.seed}")
@@ -129,6 +155,10 @@ class WorkerStartError(WorkerError):
     """A worker never reached its first observation: usually the environment is configured wrongly."""
 
 
+class SpacesError(WorkerStartError, RuntimeError):
+    """The environments of a pool have different spaces; those of all slots must be equal."""
+
+
 class WorkerCrashedError(WorkerError):
     """A worker was killed by a signal, or exited by itself."""
 
@@ -160,6 +190,7 @@ class PoolExhaustedError(NinelivesError):
 
 ERROR_OF_KIND: dict[str, type[WorkerError]] = {
     "start": WorkerStartError,
+    "spaces": SpacesError,
     "crashed": WorkerCrashedError,
     "hung": WorkerHungError,
     "raised": EnvRaisedError,

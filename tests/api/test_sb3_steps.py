@@ -13,7 +13,7 @@ from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
-from tiny_envs import Chatty, Counting, OneBuffer, Painter, Seeded, assert_same
+from tiny_envs import Chatty, Counting, Nested, OneBuffer, Painter, Seeded, assert_same
 
 import ninelives
 from ninelives.adapters.sb3 import VecEnv
@@ -40,6 +40,26 @@ class ChattyDict(Chatty):
             "body": self.np_random.normal(size=2).astype(np.float32),
             "level": np.int64(self.count),
         }
+
+
+class Steered(Nested):
+    """Takes structured actions; what was done is seen as one row, because SB3 does not nest observations."""
+
+    observation_space = spaces.Box(-9, 9, (6,), np.float32)
+
+    def see(self):
+        done = self.action or {"push": np.zeros(2, np.float32), "keys": (1, np.zeros(2, np.int8))}
+        return np.array([self.count, *done["push"], done["keys"][0], *done["keys"][1]], np.float32)
+
+
+class Taking(Steered):
+    """The same with a Tuple space on top."""
+
+    action_space = spaces.Tuple((Nested.action_space["push"], spaces.Discrete(3, start=1)))
+
+    def step(self, action):
+        push, key = action
+        return super().step({"push": push, "keys": (key, np.zeros(2, np.int8))})
 
 
 class Pair(Seeded):
@@ -303,3 +323,30 @@ def test_without_sb3_the_extra_is_named():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "pip install 'ninelives[sb3]'" in done.stderr
+
+
+@pytest.mark.parametrize("env", [Steered, Taking])
+def test_structured_actions_are_given_one_per_environment_as_in_sb3(env):
+    theirs = DummyVecEnv([env] * N)
+    with closing(VecEnv(env, N, workers=2)) as ours:
+        assert len(ours) == N
+        for each in (ours, theirs):
+            each.seed(1)
+        assert_same(ours.reset(), theirs.reset())
+        for _ in range(10):
+            actions = [theirs.action_space.sample() for _ in range(N)]
+            for mine, other in zip(ours.step(actions)[:3], theirs.step(actions)[:3], strict=True):
+                assert_same(mine, other)
+
+
+def test_structured_actions_that_do_not_fit_are_refused_and_the_slot_is_named():
+    with closing(VecEnv(Steered, N, workers=1)) as envs:
+        envs.reset()
+        actions = [envs.action_space.sample() for _ in range(N)]
+        with pytest.raises(ninelives.ActionError, match="2 actions for 3 environments"):
+            envs.step(actions[1:])
+        with pytest.raises(ninelives.ActionError, match=r"slot 1 does not fit .* key 'keys' is missing"):
+            envs.step([actions[0], {"push": actions[1]["push"]}, actions[2]])
+        with pytest.raises(ninelives.ActionError, match="different shapes"):
+            envs.step([actions[0], {**actions[1], "push": np.zeros(5, np.float32)}, actions[2]])
+        envs.step(actions)

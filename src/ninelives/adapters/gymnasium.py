@@ -10,22 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
+from gymnasium.envs.registration import VectorizeMode
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from ninelives.errors import ConfigError, UsageError
+from ninelives.errors import ActionError, ClosedError, ConfigError, NotPendingError, PendingError
 from ninelives.pool.batch import NO_EPISODES, Batch, Episodes
+from ninelives.pool.data.checks import seeds_for
 from ninelives.pool.pool import Pool
 from ninelives.spec.arrays import assemble, leaves, split, tree_of
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.call import CallRequest
-from ninelives.spec.env import EnvSpec
+from ninelives.spec.env import AnyEnv, EnvSpec
 from ninelives.spec.infos import add_info
+from ninelives.spec.per_slot import EnvFunctions, one_spec
 
 Flags = npt.NDArray[np.bool_]
 Step = tuple[Any, npt.NDArray[np.float64], Flags, Flags, dict[str, Any]]
@@ -35,8 +39,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
     """N environments in worker processes that are allowed to die, behind Gymnasium's vector interface.
 
     Args:
-        env: a Gymnasium id, ``"module:factory"``, a callable, or a ``ninelives.EnvSpec``.
-        num_envs: number of environments.
+        env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``, ours or Gymnasium's; or a list of
+            functions, one for each environment; the spaces of all must be equal.
+        num_envs: number of environments; not needed for a list.
         workers: number of worker processes; None measures one environment and chooses.
         groups: number of groups per worker.
         copy: return copies of the observations, which you may keep; False returns views that the next step overwrites.
@@ -47,16 +52,18 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
         pool: the underlying pool, with ``pool.metrics()``, ``pool.events`` and ``pool.worker_pids``.
         valid: False for rows of the last step that are not true transitions.
         episodes: return, length and time of the episodes that ended in the last step, as counted by the workers.
+        autoreset_mode: Gymnasium's ``AutoresetMode``, also in ``metadata``.
     """
 
     pool: Pool
     valid: Flags
     episodes: Episodes
+    autoreset_mode: AutoresetMode
 
     def __init__(
         self,
-        env: EnvSpec | str | Callable[..., Any],
-        num_envs: int,
+        env: AnyEnv | EnvFunctions,
+        num_envs: int | None = None,
         *,
         workers: int | None = None,
         groups: int | None = None,
@@ -64,9 +71,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         **settings: Any,
     ) -> None:
+        spec, num_envs = one_spec(env, num_envs, settings, "num_envs")
         _check_whole(settings.get("batch_size") or num_envs, num_envs)
         settings = {"autoreset": autoreset_mode, "seed_episodes": False, **settings}
-        self._attach(Pool(env, num_envs, workers=workers, groups=groups, copy=copy, **settings))
+        self._attach(Pool(spec, num_envs, workers=workers, groups=groups, copy=copy, **settings))
 
     @classmethod
     def of(cls, pool: Pool) -> Self:
@@ -80,12 +88,15 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
         self.pool, self.num_envs = pool, pool.num_envs
         self.spec, self.render_mode = pool.env_spec, pool.render_mode
         autoreset = Autoreset.parse(pool.options.autoreset)
-        self.metadata = {**pool.metadata, "autoreset_mode": AutoresetMode(autoreset.gymnasium_value)}
+        self.autoreset_mode = AutoresetMode(autoreset.gymnasium_value)
+        self.metadata = {**pool.metadata, "autoreset_mode": self.autoreset_mode}
         self.single_observation_space, self.single_action_space = pool.observation_space, pool.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.valid, self.episodes = np.ones(self.num_envs, np.bool_), NO_EPISODES
         self._same_step = autoreset is Autoreset.SAME_STEP
+        self._pending: str | None = None
+        self._prepared_reset: Callable[[], Batch] | None = None
         # Actions that are not arrays go to the pool one by one; Gymnasium batches them leaf by leaf.
         self._unbatch = any(leaf.dtype is None for leaf in leaves(tree_of(self.single_action_space)))
 
@@ -98,18 +109,69 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
             seed: one number (environment ``i`` gets ``seed + i``), one per environment, or None.
             options: passed to every environment that is reset, without the mask; the dictionary is not modified.
         """
+        self.reset_async(seed=seed, options=options)
+        return self.reset_wait()
+
+    def reset_async(
+        self, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> None:
+        """Check the arguments of a reset, which ``reset_wait`` carries out."""
+        self._check_idle("reset_async")
         if options is None or "reset_mask" not in options:
-            return self._output(self.pool.reset(seed=seed, options=options))
-        mask = _checked_mask(options["reset_mask"], self.num_envs)
-        rest = {key: value for key, value in options.items() if key != "reset_mask"}
-        slots = np.flatnonzero(mask).tolist()
-        return self._output(self._widen(self.pool.reset(seed=_seeds_where(mask, seed), options=rest, slots=slots)))
+            seeds = seeds_for(seed, np.arange(self.num_envs))
+            self._prepared_reset = partial(self.pool.reset, seed=seeds, options=options)
+        else:
+            mask = _checked_mask(options["reset_mask"], self.num_envs)
+            rest = {key: value for key, value in options.items() if key != "reset_mask"}
+            seeds = seeds_for(_seeds_where(mask, seed), np.flatnonzero(mask))
+            self._prepared_reset = partial(self._reset_some, seeds, rest, np.flatnonzero(mask).tolist())
+        self._pending = "reset"
+
+    def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
+        """Observations and infos of the reset that ``reset_async`` prepared."""
+        self._check_pending("reset", timeout)
+        assert self._prepared_reset is not None
+        prepared, self._prepared_reset = self._prepared_reset, None
+        return self._output(prepared())
 
     def step(self, actions: Any) -> Step:
         """Step all environments with one action each, batched as ``action_space`` defines."""
         if self._unbatch:
             actions = _rows(self.single_action_space, actions, self.num_envs)
-        batch = self.pool.step(actions)
+        if self._pending is not None:
+            self._check_idle("step")
+        return self._step_output(self.pool.step(actions))
+
+    def step_async(self, actions: Any) -> None:
+        """Send every environment its action; returns at once, and the workers step meanwhile."""
+        self._check_idle("step_async")
+        self.pool.send(_rows(self.single_action_space, actions, self.num_envs) if self._unbatch else actions)
+        self._pending = "step"
+
+    def step_wait(self, timeout: float | None = None) -> Step:
+        """The five values of the step that ``step_async`` started."""
+        self._check_pending("step", timeout)
+        return self._step_output(self.pool.recv())
+
+    def _check_idle(self, asked: str) -> None:
+        if self._pending is not None and not self.closed:
+            pending = self._pending
+            raise PendingError(f"{asked}() while a {pending} is under way: call {pending}_wait() first", pending)
+
+    def _check_pending(self, wanted: str, timeout: float | None) -> None:
+        """Whether that is under way; from here on it is no longer, however it ends."""
+        if self.closed:
+            raise ClosedError("this vector environment was closed; make a new one")
+        if self._pending != wanted:
+            raise NotPendingError(f"no {wanted} is under way: call {wanted}_async() before {wanted}_wait()", wanted)
+        if timeout is not None:
+            raise ConfigError(
+                f"timeout={timeout!r} does not fit: slots that take too long are healed instead of given up; set "
+                f"{wanted}_timeout_s of the pool, and leave timeout out"
+            )
+        self._pending = None
+
+    def _step_output(self, batch: Batch) -> Step:
         obs, infos = self._output(batch)
         if self._same_step and "valid" in infos:
             self._add_final_obs(batch)
@@ -144,6 +206,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
         """The seed of each environment."""
         return self.get_attr("np_random_seed")
 
+    def __len__(self) -> int:
+        """The number of environments."""
+        return self.num_envs
+
     def close_extras(self, **kwargs: Any) -> None:
         """Close the pool, within its ``close_timeout_s``; the arguments of other vector environments are ignored."""
         self.pool.close()
@@ -161,6 +227,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
         for row in cut:
             add_info(batch.infos, {"final_obs": deepcopy(last[row]), "final_info": {}}, row, len(batch))
 
+    def _reset_some(self, seeds: list[int | None], options: dict[str, Any], slots: list[int]) -> Batch:
+        return self._widen(self.pool.reset(seed=seeds, options=options, slots=slots))
+
     def _widen(self, part: Batch) -> Batch:
         """Extend a batch of some slots to all: the other rows show their latest observation."""
         latest = self.pool.latest()
@@ -170,26 +239,30 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
 
 
 def make_vec(
-    env: EnvSpec | str | Callable[..., Any],
+    env: AnyEnv,
     num_envs: int = 1,
+    vectorization_mode: VectorizeMode | str | None = None,
+    vector_kwargs: Mapping[str, Any] | None = None,
+    wrappers: Sequence[Callable[[Any], Any]] | None = None,
     *,
     workers: int | None = None,
     groups: int | None = None,
-    vector_kwargs: Mapping[str, Any] | None = None,
-    wrappers: Sequence[Callable[[Any], Any]] = (),
     **kwargs: Any,
 ) -> VectorEnv:
-    """``gymnasium.make_vec`` with supervised workers: the same keywords, except ``vectorization_mode``.
+    """``gymnasium.make_vec`` with supervised workers: the same arguments in the same order.
 
     Args:
-        env: a Gymnasium id, ``"module:factory"``, a callable, or a ``ninelives.EnvSpec``.
+        env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``, ours or Gymnasium's.
         num_envs: number of environments.
-        workers: number of worker processes; None measures one environment and chooses.
-        groups: number of groups per worker.
+        vectorization_mode: ``"sync"`` and ``"async"`` are accepted and mean the same, environments in workers;
+            ``"vector_entry_point"`` is refused.
         vector_kwargs: everything else ``VectorEnv`` accepts: ``copy``, ``autoreset_mode``, ``on_fault``, timeouts, ...
         wrappers: applied to each environment in its worker, the first one innermost.
+        workers: number of worker processes; None measures one environment and chooses.
+        groups: number of groups per worker.
         **kwargs: passed to the environment (``gymnasium.make`` or the factory), as in ``gymnasium.make_vec``.
     """
+    _check_mode(vectorization_mode)
     spec = EnvSpec.of(env)
     spec = replace(spec, kwargs={**spec.kwargs, **kwargs})
     if wrappers:
@@ -216,7 +289,7 @@ def _rows(space: gymnasium.Space[Any], batched: Any, size: int) -> tuple[Any, ..
     parts = {leaf.name: part for leaf, part in split(tree, batched)}
     for name, part in parts.items():
         if len(part) != size:
-            raise UsageError(f"{len(part)} actions in {name!r} for {size} environments; give one each")
+            raise ActionError(f"{len(part)} actions in {name!r} for {size} environments; give one each")
 
     def at(row: int) -> Any:
         return assemble(tree, lambda leaf: parts[leaf.name][row])
@@ -258,6 +331,15 @@ def _seeds_where(mask: Flags, seed: Any) -> Any:
     if len(seed) != len(mask):
         raise ConfigError(f"seed has {len(seed)} entries for {len(mask)} environments; give one number or one each")
     return [one for one, wanted in zip(seed, mask, strict=True) if wanted]
+
+
+def _check_mode(mode: VectorizeMode | str | None) -> None:
+    value = mode.value if isinstance(mode, VectorizeMode) else mode
+    if value not in (None, "sync", "async"):
+        raise ConfigError(
+            f"vectorization_mode={value!r} does not fit: environments always run in workers of this package; leave it "
+            "out, or use 'async' or 'sync', or gymnasium.make_vec for an environment that is a vector itself"
+        )
 
 
 def _check_whole(batch_size: int, num_envs: int) -> None:

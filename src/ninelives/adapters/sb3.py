@@ -15,13 +15,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ninelives.errors import ConfigError, EnvRaisedError, NinelivesError
+from ninelives.errors import ActionError, ConfigError, EnvRaisedError, NinelivesError
 from ninelives.pool.batch import Batch
 from ninelives.pool.pool import Pool
-from ninelives.spec.arrays import assemble, tree_of
+from ninelives.spec.arrays import BadValueError, Leaf, assemble, leaves, split, tree_of
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.call import CallRequest
-from ninelives.spec.env import EnvSpec
+from ninelives.spec.env import AnyEnv
+from ninelives.spec.per_slot import EnvFunctions, one_spec
 
 try:
     from stable_baselines3.common.vec_env import base_vec_env as sb3
@@ -45,8 +46,9 @@ class VecEnv(sb3.VecEnv):
     use ``on_exhausted="raise"`` with ``evaluate_policy``, which waits until every environment has finished an episode.
 
     Args:
-        env: a Gymnasium id, ``"module:factory"``, a callable, or a ``ninelives.EnvSpec``.
-        n_envs: number of environments.
+        env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``, ours or Gymnasium's; or a list of
+            functions, one for each environment; the spaces of all must be equal.
+        n_envs: number of environments; not needed for a list.
         **settings: ``workers``, ``groups``, and every option of ``ninelives.PoolOptions``. ``seed_episodes`` is False
             here, as in SB3; with True every episode can be replayed after a crash, whatever generator it uses.
 
@@ -54,10 +56,11 @@ class VecEnv(sb3.VecEnv):
         pool: the underlying pool, with ``pool.metrics()``, ``pool.events`` and ``pool.worker_pids``.
     """
 
-    def __init__(self, env: EnvSpec | str | Callable[..., Any], n_envs: int, **settings: Any) -> None:
+    def __init__(self, env: AnyEnv | EnvFunctions, n_envs: int | None = None, **settings: Any) -> None:
+        spec, n_envs = one_spec(env, n_envs, settings, "n_envs")
         settings = {"autoreset": Autoreset.SAME_STEP, "seed_episodes": False, **settings}
         _check(settings["autoreset"], settings.get("copy", True), settings.get("batch_size") or n_envs, n_envs)
-        self._attach(Pool(env, n_envs, **settings))
+        self._attach(Pool(spec, n_envs, **settings))
 
     @classmethod
     def of(cls, pool: Pool) -> Self:
@@ -71,6 +74,11 @@ class VecEnv(sb3.VecEnv):
         self.pool, self._tree, self._started_s = pool, tree_of(pool.observation_space), time.monotonic()
         self._obs: Any = None
         self._mask: Any = None
+        self._action_tree = tree_of(pool.action_space)
+        # Actions that are no arrays go to the pool one by one, as they are.
+        self._action_rows = not isinstance(self._action_tree, Leaf) and all(
+            leaf.dtype is not None for leaf in leaves(self._action_tree)
+        )
         super().__init__(pool.num_envs, pool.observation_space, pool.action_space)
         # A method that only Monitor has: a check by class would make every worker import SB3 and torch.
         self._monitored = self.has_attr("get_episode_rewards")
@@ -100,9 +108,28 @@ class VecEnv(sb3.VecEnv):
             self.reset_infos[slot] = infos.get(row, {})
         return batch
 
-    def step_async(self, actions: npt.NDArray[Any]) -> None:
-        """Send every environment its action; returns at once."""
-        self.pool.send(actions)
+    def step_async(self, actions: Any) -> None:
+        """Send every environment its action; returns at once.
+
+        Actions of a Dict or Tuple space are a list with one action per environment, as SB3 has them, or batched.
+        """
+        self.pool.send(self._batched(actions) if self._action_rows and isinstance(actions, list) else actions)
+
+    def _batched(self, actions: list[Any]) -> Any:
+        """A list of structured actions as one structure of arrays, which is what a pool takes."""
+        if len(actions) != self.num_envs:
+            raise ActionError(f"{len(actions)} actions for {self.num_envs} environments; give one each")
+        rows = [self._leaf_values(slot, action) for slot, action in enumerate(actions)]
+        try:
+            return assemble(self._action_tree, lambda leaf: np.array([row[leaf.name] for row in rows]))
+        except ValueError as error:
+            raise ActionError(f"actions of different shapes do not fit {self.action_space}: {error}") from error
+
+    def _leaf_values(self, slot: int, action: Any) -> dict[str, Any]:
+        try:
+            return {leaf.name: value for leaf, value in split(self._action_tree, action)}
+        except BadValueError as error:
+            raise ActionError(f"the action of slot {slot} does not fit {self.action_space}: {error}") from error
 
     def step_wait(self) -> sb3.VecEnvStepReturn:
         """Observations, rewards, dones and infos of the step that ``step_async`` started."""
@@ -190,6 +217,10 @@ class VecEnv(sb3.VecEnv):
     def get_images(self) -> Sequence[npt.NDArray[Any] | None]:
         """A frame of each environment; None for those not created with ``render_mode="rgb_array"``."""
         return self._request("render", "")
+
+    def __len__(self) -> int:
+        """The number of environments."""
+        return self.num_envs
 
     def close(self) -> None:
         """Close the pool, within its ``close_timeout_s``."""

@@ -6,7 +6,7 @@ slot, the careful path decides group by group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from ninelives import events
 from ninelives.clock import Clock, SystemClock
-from ninelives.errors import ClosedError, UsageError
+from ninelives.errors import ClosedError, PendingError, UsageError
 from ninelives.pool.batch import Batch
 from ninelives.pool.data.actions import ActionWriter
 from ninelives.pool.data.checks import checked_slots, seeds_for, whole_groups
@@ -33,7 +33,7 @@ from ninelives.pool.startup import PoolRequest, StartedPool, start_pool
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.call import CallRequest
 from ninelives.spec.codec import ActionCodec
-from ninelives.spec.env import EnvSpec
+from ninelives.spec.env import AnyEnv, EnvSpec
 from ninelives.spec.options import PoolOptions
 from ninelives.spec.phase import Attention
 from ninelives.spec.plan import Slots
@@ -44,7 +44,7 @@ class Pool:
     """N environments as one batch, in worker processes that are allowed to die.
 
     Args:
-        env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``.
+        env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``, ours or Gymnasium's.
         num_envs: how many slots.
         workers: how many processes; None measures one environment and chooses.
         groups: groups per worker; None: one for full batches, one per slot otherwise.
@@ -55,7 +55,7 @@ class Pool:
 
     def __init__(
         self,
-        env: EnvSpec | str | Callable[..., Any],
+        env: AnyEnv,
         num_envs: int,
         *,
         workers: int | None = None,
@@ -361,7 +361,7 @@ class Pool:
         """The slots of a request that may only be made while no answer is under way."""
         self._check_open()
         if self._caller.inflight_count:
-            raise UsageError(f"answers are under way: call recv() before {verb}")
+            raise PendingError(f"answers are under way: call recv() before {verb}")
         return self._gatherer.all_slots if slots is None else checked_slots(slots, self.num_envs)
 
     def _rules(self) -> tuple[str, bool]:
@@ -387,7 +387,7 @@ class Pool:
 
     def _refuse_pending(self) -> None:
         self._check_open()
-        raise UsageError("these slots have not answered yet: call recv() before the next send()")
+        raise PendingError("these slots have not answered yet: call recv() before the next send()")
 
     def _refuse_finished(
         self, chosen: Slots, because: str = "autoreset is disabled: call reset(slots=...) for them first"

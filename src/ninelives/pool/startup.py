@@ -33,6 +33,7 @@ from ninelives.pool.workers.worker import WorkerChange
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.data import DataSpec
 from ninelives.spec.env import EnvSpec
+from ninelives.spec.equal_spaces import difference
 from ninelives.spec.handshake import Hello, WorkerSpec
 from ninelives.spec.options import PoolOptions
 from ninelives.spec.plan import Plan, WorkerChoice, choose_workers, make_plan
@@ -147,7 +148,7 @@ def _bring_up(request: PoolRequest, resources: Resources, supervisor: Supervisor
     data = DataSpec.of(hello.observation_space, hello.action_space, options.info_dtypes, autoreset, request.num_envs)
     arrays = resources.memory.size_slab(data.layout)
     supervisor.launcher.let_all_go(data.layout.digest)
-    arrivals.await_all(plan.workers, data.layout.digest)
+    arrivals.await_all(plan.workers)
     supervisor.launcher.request_spares(max(len(plan.slots_of(worker)) for worker in range(plan.workers)))
     for text in hello.warnings:
         resources.log.emit(events.EnvWarned(text=text))
@@ -217,13 +218,10 @@ class _Arrivals:
             self._look()
         return next(iter(self._hellos.values()))
 
-    def await_all(self, workers: int, digest: str) -> None:
-        """Until every worker is ready; all must have the same spaces."""
+    def await_all(self, workers: int) -> None:
+        """Until every worker is ready."""
         while len(self._up) < workers:
             self._look()
-        for worker, hello in self._hellos.items():
-            if hello.digest != digest:
-                raise ConfigError(f"worker {worker} built environments with other spaces than the first worker")
 
     def _look(self) -> None:
         supervisor, resources = self._supervisor, self._resources
@@ -236,12 +234,25 @@ class _Arrivals:
 
     def _take(self, change: WorkerChange) -> None:
         if change.kind == "hello" and change.hello is not None:
+            self._check_spaces(change.worker, change.hello)
             self._hellos[change.worker] = change.hello
         elif change.kind == "up":
             self._up.add(change.worker)
         elif change.kind == "down":
             self._up.discard(change.worker)
             self._hellos.pop(change.worker, None)
+
+    def _check_spaces(self, worker: int, hello: Hello) -> None:
+        """All workers must have the spaces of the first."""
+        if not self._hellos:
+            return
+        first, other = next(iter(self._hellos.items()))
+        found = (hello.observation_space, hello.action_space)
+        wanted = (other.observation_space, other.action_space)
+        slot, first_slot = (self._supervisor.workers[one].slots[0] for one in (worker, first))
+        text = difference(slot, found, first_slot, wanted)
+        if text is not None:
+            self._supervisor.refuse_spaces(worker, text)
 
 
 def _payload(env: EnvSpec, start_method: str) -> bytes | None:

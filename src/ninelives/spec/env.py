@@ -1,8 +1,8 @@
 """EnvSpec: which environment, by name, so that the parent never has to build it.
 
-Four ways to say it, all picklable and all resolved inside the worker: a Gymnasium id (``"CartPole-v1"``, or
-``"ale_py:ALE/Pong-v5"`` to import the registering module first), a ``"module:factory"`` path, a callable, or an
-``EnvSpec`` with keyword arguments.
+Five ways to say it, all picklable and all resolved inside the worker: a Gymnasium id (``"CartPole-v1"``, or
+``"ale_py:ALE/Pong-v5"`` to import the registering module first), a ``"module:factory"`` path, a callable, Gymnasium's
+own ``EnvSpec``, or an ``EnvSpec`` of this module, with keyword arguments.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import gymnasium
+from gymnasium.envs.registration import EnvSpec as Registration
+
 from ninelives.errors import ConfigError
+from ninelives.spec.registrations import (
+    check_registered,
+    foreign_registrations,
+    portable,
+    register_missing,
+    registration_of,
+)
 
 _GYM_ID = re.compile(r"^(?:(?P<module>[\w.]+):)?(?P<id>(?:[\w.-]+/)?[\w.:-]+-v\d+)$")
 _FACTORY = re.compile(r"^(?P<module>[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)$")
@@ -37,25 +47,40 @@ class EnvSpec:
         env: a Gymnasium id, ``"module:factory"``, or a callable that returns an environment.
         kwargs: keyword arguments for ``gymnasium.make`` or the factory.
         modules: modules to import first in the worker (for ids that a package registers).
+        registrations: Gymnasium's registrations that the worker needs, that of the id if ``env`` is one. Left empty,
+            they are read from the registry of the process that sends the specification.
     """
 
     env: str | Callable[..., Any]
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     modules: tuple[str, ...] = ()
+    registrations: tuple[Registration, ...] = field(default=(), repr=False, compare=False)
 
     @classmethod
-    def of(cls, env: EnvSpec | str | Callable[..., Any]) -> EnvSpec:
-        """Accept any of the four forms; refuse the rest before a process starts."""
+    def of(cls, env: AnyEnv) -> EnvSpec:
+        """Accept any of the five forms; refuse the rest before a process starts."""
         if isinstance(env, EnvSpec):
             return env
+        if isinstance(env, Registration):
+            return cls(env.id, registrations=(portable(env),))
         if callable(env):
             return cls(env)
-        if isinstance(env, str) and (_GYM_ID.match(env) or _FACTORY.match(env)):
+        if isinstance(env, str) and (_GYM_ID.match(env) or _FACTORY.match(env) or env in gymnasium.registry):
             return cls(env)
         raise ConfigError(
             f"env={env!r} is not an environment; allowed: a Gymnasium id like 'CartPole-v1', a path like "
             "'package.module:factory', a callable that returns an environment, or an EnvSpec"
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent to a worker: the registrations of this process travel with the name."""
+        return {**self.__dict__, "registrations": self.registrations or self._registrations_here()}
+
+    def _registrations_here(self) -> tuple[Registration, ...]:
+        if callable(self.env):
+            return foreign_registrations()
+        found = registration_of(self.env)
+        return () if found is None else (found,)
 
     @property
     def label(self) -> str:
@@ -76,23 +101,26 @@ class EnvSpec:
         """Import what is needed and return a constructor. Runs in the worker only."""
         for module in self.modules:
             importlib.import_module(module)
+        register_missing(self.registrations)
         if callable(self.env):
             factory = self.env
             return lambda: factory(**self.kwargs)
-        return self._load_gymnasium() if _GYM_ID.match(self.env) else self._load_factory()
-
-    def _load_gymnasium(self) -> Callable[[], Any]:
-        import gymnasium
-
-        assert isinstance(self.env, str)
         match = _GYM_ID.match(self.env)
-        assert match is not None
-        if match["module"]:
+        if match is not None and match["module"]:
             importlib.import_module(match["module"])
+        if match is not None or self.env in gymnasium.registry:
+            return self._load_gymnasium(match["id"] if match is not None else self.env)
+        return self._load_factory()
+
+    def _load_gymnasium(self, env_id: str) -> Callable[[], Any]:
+        # What the sender knew by this id, also where this process knows another environment by it.
+        target = self.registrations[0] if self.registrations else env_id
+        if not self.registrations:
+            check_registered(env_id)
         # The passive checker warns and asserts on the first step of every new environment; `ninelives check` is its
         # better place, and its cost would be paid again after every restart.
         kwargs = {"disable_env_checker": True, **self.kwargs}
-        return lambda: gymnasium.make(match["id"], **kwargs)
+        return lambda: gymnasium.make(target, **kwargs)
 
     def _load_factory(self) -> Callable[[], Any]:
         assert isinstance(self.env, str)
@@ -101,3 +129,7 @@ class EnvSpec:
         for part in path.split("."):
             target = getattr(target, part)
         return lambda: target(**self.kwargs)
+
+
+AnyEnv = EnvSpec | Registration | str | Callable[..., Any]
+"""Everything that names an environment."""

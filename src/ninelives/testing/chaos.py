@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ninelives.errors import ConfigError
 from ninelives.events import WorkerReady
 from ninelives.spec.autoreset import Autoreset
-from ninelives.spec.env import EnvSpec
+from ninelives.spec.env import AnyEnv, EnvSpec
 from ninelives.testing.chaos_report import ChaosReport, EventCounts, Percentiles
 from ninelives.testing.kill_plan import KINDS, ArmedSpec, KillThread, plan_kills
 from ninelives.testing.paired_run import Comparison, PairedPool, PairedRun
@@ -79,7 +79,7 @@ class Chaos:
 
     def __init__(
         self,
-        env: EnvSpec | str | Callable[..., Any],
+        env: AnyEnv,
         *,
         num_envs: int = 8,
         workers: int = 2,

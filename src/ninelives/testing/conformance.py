@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 
 from ninelives.errors import NinelivesError, WorkerError
-from ninelives.spec.env import EnvSpec
+from ninelives.spec.env import AnyEnv, EnvSpec
 from ninelives.spec.options import START_METHODS
 from ninelives.testing.examination import ExaminedEnv, RolloutMark, RolloutTrace, first_difference
 
@@ -65,7 +65,7 @@ class EnvReport:
 
 
 def check_env(
-    env: EnvSpec | str | Callable[..., Any],
+    env: AnyEnv,
     *,
     steps: int = 200,
     seed: int = 0,

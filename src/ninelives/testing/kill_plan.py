@@ -217,7 +217,7 @@ class ArmedSpec(EnvSpec):
     @classmethod
     def arming(cls, spec: EnvSpec) -> ArmedSpec:
         """The armed version of a specification."""
-        return cls(spec.env, spec.kwargs, spec.modules)
+        return cls(spec.env, spec.kwargs, spec.modules, spec.registrations)
 
     def load(self) -> Callable[[], Any]:
         """Load the environment's factory; the worker is armed before anything is built."""

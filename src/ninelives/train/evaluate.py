@@ -25,7 +25,7 @@ from ninelives.errors import ConfigError, NinelivesError
 from ninelives.events import Event, SlotQuarantined
 from ninelives.pool.batch import Batch
 from ninelives.pool.pool import Pool
-from ninelives.spec.env import EnvSpec
+from ninelives.spec.env import AnyEnv
 
 SUCCESS_KEYS = ("success", "is_success")
 """Infos of an episode's last step that say whether it reached its goal; the first one present counts."""
@@ -47,7 +47,7 @@ class PolicyLike(Protocol):
 
 def evaluate(
     policy: PolicyLike,
-    env: EnvSpec | str | Callable[..., Any],
+    env: AnyEnv,
     *,
     episodes: int = 100,
     n_envs: int = 8,

@@ -11,19 +11,30 @@ from typing import Any
 import gymnasium
 
 from ninelives.errors import NinelivesError, NinelivesWarning
+from ninelives.spec.equal_spaces import DifferentSpacesError
 from ninelives.spec.phase import Phase
 
-EXPLAINED = (NinelivesError, gymnasium.error.UnregisteredEnv, gymnasium.error.DependencyNotInstalled)
+EXPLAINED = (
+    NinelivesError,
+    DifferentSpacesError,
+    gymnasium.error.UnregisteredEnv,
+    gymnasium.error.DependencyNotInstalled,
+)
 """Exceptions whose message says what to do; their traceback does not help a user."""
 
 
 def error_report(error: BaseException | None, phase: Phase) -> dict[str, str]:
-    """Summary, traceback and phase; for an explained exception also its message alone, as ``refusal``."""
+    """Summary, traceback and phase; for an explained exception also its message alone, as ``refusal``.
+
+    ``kind`` is there if the pool treats it unlike other failures at a start.
+    """
     report = {
         "summary": f"{type(error).__name__}: {error}",
         "traceback": "".join(traceback.format_exception(error)),
         "phase": phase.name.lower(),
     }
+    if isinstance(error, DifferentSpacesError):
+        report["kind"] = "spaces"
     return report | {"refusal": str(error)} if isinstance(error, EXPLAINED) else report
 
 

@@ -22,6 +22,7 @@ from ninelives.native import native_module
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.context import SlotContext
 from ninelives.spec.data import DataSpec
+from ninelives.spec.equal_spaces import DifferentSpacesError, difference
 from ninelives.spec.handshake import Hello, WorkerPlace, WorkerSpec
 from ninelives.spec.phase import Phase, Stage
 from ninelives.spec.plan import Probe
@@ -115,6 +116,8 @@ class Worker:
 
     def _attach(self) -> None:
         """Take the rows of the slab, then restore the episodes that an earlier generation left."""
+        if os.fstat(self._seat.slab_fd).st_size != self._data.layout.nbytes:
+            raise self._misfit()  # the parent may have sized it before it read this worker's hello
         slab = Segment(self._seat.slab_fd, self._data.layout.nbytes)
         slab.keep_from_children()
         self._arrays = self._data.layout.views(slab.buffer)
@@ -178,6 +181,16 @@ class Worker:
         )
         self._slots[slot] = EnvSlot(context, self._make, self._control, self._mail, self._progress)
         self._slots[slot].construct()
+        self._check_spaces(slot)
+
+    def _check_spaces(self, slot: int) -> None:
+        """All environments of this worker must have the spaces of its first; other workers are the parent's affair."""
+        first, env = next(iter(self._slots.values())), self._slots[slot].env
+        found = (env.observation_space, env.action_space)
+        wanted = (first.env.observation_space, first.env.action_space)
+        text = difference(slot, found, first.index, wanted)
+        if text is not None:
+            raise DifferentSpacesError(text)
 
     def _measure(self, slot: int) -> Probe:
         """Measure one environment, then rebuild it so that no episode begins with used state."""
@@ -199,11 +212,8 @@ class Worker:
         self._data = DataSpec.of(
             env.observation_space, env.action_space, spec.infos, Autoreset(spec.autoreset), spec.total_slots
         )
-        for slot in self._slots.values():
-            if slot.env.observation_space != env.observation_space or slot.env.action_space != env.action_space:
-                raise ValueError(f"slot {slot.index} has other spaces than slot {spec.slots[0]}: all must be equal")
         if spec.digest and self._data.layout.digest != spec.digest:
-            raise ValueError(f"the environment has other spaces than at the pool's start: {env.observation_space}")
+            raise self._misfit()
         hello = Hello(
             env.observation_space,
             env.action_space,
@@ -215,6 +225,14 @@ class Worker:
             tuple(dict.fromkeys(self._warnings)),
         )
         self._report(Stage.HELLO, hello)
+
+    def _misfit(self) -> DifferentSpacesError:
+        """This worker's rows do not fit the slab, which has the layout of another worker's spaces."""
+        slot = next(iter(self._slots.values()))
+        return DifferentSpacesError(
+            f"slot {slot.index} has other spaces than the pool: its observation space is "
+            f"{slot.env.observation_space}, its action space is {slot.env.action_space}; all must be equal"
+        )
 
     def _await_go(self) -> Mapping[int, tuple[int, ...]]:
         """Wait until the slab has its size; returns the groups, for a worker that was started without."""

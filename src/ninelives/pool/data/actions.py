@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninelives.errors import UsageError
+from ninelives.errors import ActionError
 from ninelives.spec.arrays import BadValueError, Leaf, Node, assemble, leaves, split
 from ninelives.transport.control import Control
 from ninelives.transport.mailbox import TO_WORKER, Mailbox
@@ -57,19 +57,19 @@ class ActionWriter:
     ) -> None:
         array = actions if isinstance(actions, np.ndarray) else np.asarray(actions)
         if array.shape != wanted:
-            raise UsageError(
+            raise ActionError(
                 f"actions{where} have shape {array.shape}, expected {wanted}: one action of {self._space} per slot"
             )
         if array.dtype != rows.dtype and not np.can_cast(array.dtype, rows.dtype, "same_kind"):
             # Floats for whole numbers would be cut off silently.
-            raise UsageError(f"actions{where} have dtype {array.dtype}, which does not fit {self._space}")
+            raise ActionError(f"actions{where} have dtype {array.dtype}, which does not fit {self._space}")
         rows[slots] = array
 
     def _split(self, actions: Any) -> list[tuple[Leaf, Any]]:
         try:
             return list(split(self._node, actions))
         except BadValueError as error:
-            raise UsageError(f"actions do not fit {self._space}: {error}") from error
+            raise ActionError(f"actions do not fit {self._space}: {error}") from error
 
     def last(self, slot: int) -> Any:
         """The action last given to a slot, for reports."""
@@ -80,6 +80,6 @@ class ActionWriter:
     def _post(self, actions: Any, slots: npt.NDArray[np.int64]) -> None:
         """Actions that are no arrays (Text, Graph, Sequence): a sequence with one action per slot, by mailbox."""
         if len(actions) != len(slots):
-            raise UsageError(f"{len(actions)} actions for {len(slots)} slots; give one action per slot")
+            raise ActionError(f"{len(actions)} actions for {len(slots)} slots; give one action per slot")
         for slot, action in zip(slots.tolist(), actions, strict=True):
             self._control.ask_bytes[slot] = self._mail.put(slot, TO_WORKER, action)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ninelives.errors import UsageError
+from ninelives.errors import NotPendingError
 from ninelives.pool.batch import Batch
 from ninelives.pool.data.gather import Gatherer
 from ninelives.pool.data.requests import Requests
@@ -53,7 +53,7 @@ class Receiver:
         """Wait for the first slots that are ready and return their rows."""
         need = min(self._batch_groups, self._caller.inflight_count)
         if not need:
-            raise UsageError("nothing is under way: call send() (or reset()) before recv()")
+            raise NotPendingError("nothing is under way: call send() (or reset()) before recv()")
         if need < self._all_groups and self._turns.is_due:
             self._await_left_out()
         batch: Batch | None = None

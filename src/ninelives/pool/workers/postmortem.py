@@ -159,12 +159,22 @@ def never_started(scene: Scene, report: Mapping[str, Any] | None, cause: Fault, 
     if report is None:
         ending = Ending(cause.signal, cause.exit_code)
         return _fault("start", f"never started: {cause.summary}", scene, ending, advice=cause.advice, tried=tried)
+    if report.get("kind") == "spaces":
+        return other_spaces(scene, report["refusal"], tried)
     summary = f"never started: {report['summary']} during {report['phase']}"
     advice = "this is most likely a mistake in the environment's settings; the traceback names the line"
     fault = _fault("start", summary, _in_phase(scene, report), None, advice=advice, tried=tried, **_said(report))
     # The worker printed the same traceback: leave it out here. A temporary log is gone by now.
     rest = fault.stderr_tail.replace(report["traceback"].strip(), "").strip()
     return dataclasses.replace(fault, stderr_tail=rest, log_path=fault.log_path if scene.log_stays else None)
+
+
+def other_spaces(scene: Scene, text: str, tried: str = "1 start") -> Fault:
+    """An environment cannot share a batch with the others."""
+    advice = "build all environments of a pool with equal spaces: same shapes, dtypes and bounds"
+    scene = dataclasses.replace(scene, phase=Phase.CONSTRUCT)
+    fault = _fault("spaces", text, scene, advice=advice, tried=tried, refusal=text)
+    return dataclasses.replace(fault, stderr_tail="", log_path=fault.log_path if scene.log_stays else None)
 
 
 def raised(kind: str, scene: Scene, report: Mapping[str, Any]) -> Fault:

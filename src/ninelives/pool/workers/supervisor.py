@@ -11,6 +11,7 @@ import random
 import signal
 from collections import deque
 from collections.abc import Callable
+from typing import NoReturn
 
 from ninelives import events
 from ninelives.errors import Fault, TransportError, error_for
@@ -110,6 +111,10 @@ class Supervisor:
     def scene_of(self, slot: int) -> postmortem.Scene:
         """The scene of a fault that the worker of this slot survived."""
         return self.postmortem.slot_scene(next(one for one in self.workers if slot in one.slots), slot)
+
+    def refuse_spaces(self, worker: int, text: str) -> NoReturn:
+        """A worker built environments that do not fit the others."""
+        raise error_for(postmortem.other_spaces(self.postmortem.scene(self.workers[worker]), text))
 
     def forget_processes(self) -> None:
         """The keeper is gone: make sure that its children are, too."""
@@ -270,7 +275,7 @@ class Supervisor:
     def _retry_start(self, process: WorkerProcess, fault: Fault, now: int) -> None:
         """Never booted: a mistake in the settings fails fast, anything else is tried again a few times."""
         process.attempts += 1
-        if fault.phase == "import" or process.attempts >= self._options.start_attempts:
+        if fault.phase == "import" or fault.kind == "spaces" or process.attempts >= self._options.start_attempts:
             raise error_for(fault)
         self._schedule(process, process.backoff.after_fault(made_progress=False), process.attempts, now)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -379,4 +379,4 @@ class TrainConfig:
         twice = sorted(given.keys() & self.env_kwargs.keys())
         if twice:
             raise ConfigError(f"{twice[0]} is given twice: as a setting of the run and in env_kwargs")
-        return EnvSpec(named.env, {**named.kwargs, **self.env_kwargs, **given}, named.modules)
+        return replace(named, kwargs={**named.kwargs, **self.env_kwargs, **given})
