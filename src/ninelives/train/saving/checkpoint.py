@@ -137,6 +137,15 @@ class Checkpoints:
             path.rename(path.with_name(path.name + ".damaged"))
         return None
 
+    def newest_config(self) -> tuple[Path, dict[str, Any]] | None:
+        """The newest intact one with the configuration in it; None if there is none. Needs no torch."""
+        for path in reversed(self.all()):
+            try:
+                return path, _Metadata.read(path).config
+            except CheckpointError:
+                continue
+        return None
+
     def best(self) -> Path | None:
         """The intact one with the highest score, the newest of equals; None if none has a score."""
         scored = [(score, path) for path in self.all() if (score := self._score(path)) is not None]
