@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ninelives.clock import Clock
 from ninelives.errors import ConfigError
-from ninelives.pool.eventlog import EVENTS_FILE, EventLog, has_run
+from ninelives.pool.eventlog import EventLog, event_files, has_run
 from ninelives.spec.options import PoolOptions
 from ninelives.supervise.children import Children
 from ninelives.supervise.lockfile import LockFile
@@ -44,7 +44,7 @@ class Resources:
             self.children.tidy(str(self.run_dir))
             return
         self.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for path in (self.run_dir / EVENTS_FILE, *self.run_dir.glob("worker-*.log")):
+        for path in (*event_files(self.run_dir), *self.run_dir.glob("worker-*.log")):
             path.unlink(missing_ok=True)  # only what a pool itself wrote; anything else there is the user's
         self.log.keep_in(self.run_dir)
         self.children.tidy(str(self.run_dir / "scratch"))
