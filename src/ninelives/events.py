@@ -13,6 +13,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+LONGEST_TEXT = 16_384
+"""Characters of a text in an event; of a longer one, the beginning and the end are kept."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
@@ -26,9 +29,15 @@ class Event:
     pid: int | None = None
     rss_bytes: int | None = None
 
+    def __post_init__(self) -> None:
+        """Cut texts here, so that memory, sinks and files hold the same: an exception can have a gigabyte of text."""
+        for name, value in tuple(vars(self).items()):
+            if isinstance(value, str) and len(value) > LONGEST_TEXT:
+                object.__setattr__(self, name, _cut(value))
+
     def to_json(self) -> str:
         """One line of JSON; ``event`` is the record's name."""
-        fields = {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
+        fields = {k: _bounded(v) for k, v in dataclasses.asdict(self).items() if v is not None}
         return json.dumps({"event": type(self).__name__, **fields}, default=str)
 
 
@@ -213,6 +222,19 @@ class PoolClosed(Event):
     killed: int
     steps: int
     faults: int
+
+
+def _cut(text: str) -> str:
+    half = LONGEST_TEXT // 2 - 32
+    return f"{text[:half]}\n[{len(text) - 2 * half:,} characters left out]\n{text[-half:]}"
+
+
+def _bounded(value: Any) -> Any:
+    """A value of any type, such as an action, as it is or, if that is long, as text that is cut."""
+    if isinstance(value, bool | int | float | tuple):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return value if len(text) <= LONGEST_TEXT else _cut(text)
 
 
 class Sink(Protocol):

@@ -8,6 +8,11 @@ import resource
 
 from ninelives.errors import ConfigError
 
+LEAST_ROOM_BYTES, LEAST_ROOM_FILES = 1 << 20, 64
+"""What a directory must have left: logs, scratch directories and journals of a small pool."""
+
+_OTHER_PLACE = "free some space, or set TMPDIR or run_dir to another directory"
+
 
 def cores() -> int:
     """Number of cores this process may use, by its affinity and the container's quota; at least one."""
@@ -125,3 +130,38 @@ def above_standard(fd: int) -> int:
     moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
     os.close(fd)
     return moved
+
+
+def current_directory() -> str:
+    """The current directory.
+
+    Raises:
+        ConfigError: it was deleted while this process was in it.
+    """
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        was = os.environ.get("PWD", "")
+        raise ConfigError(
+            f"the current directory{f' ({was})' if was else ''} was deleted, and relative paths belong to it: go to "
+            "another directory and start again"
+        ) from None
+
+
+def check_room(directory: str) -> None:
+    """Refuse a directory in which the files of a pool have no room, before a process fails on it without a word.
+
+    Raises:
+        ConfigError: it cannot be written, or has fewer than ``LEAST_ROOM_BYTES`` or ``LEAST_ROOM_FILES`` left.
+    """
+    place = directory
+    while not os.path.isdir(place) and os.path.dirname(place) != place:
+        place = os.path.dirname(place)
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise ConfigError(f"{place} is not writable, and the pool's files belong there; {_OTHER_PLACE}")
+    found = os.statvfs(place)
+    free = found.f_bavail * found.f_frsize
+    if free < LEAST_ROOM_BYTES:
+        raise ConfigError(f"{place} is full ({free:,} bytes left), and the pool's files belong there; {_OTHER_PLACE}")
+    if found.f_files and found.f_favail < LEAST_ROOM_FILES:  # zero: a file system that does not count them
+        raise ConfigError(f"{place} has room for {found.f_favail} more files, which is too few; {_OTHER_PLACE}")

@@ -95,3 +95,35 @@ def test_what_cannot_be_meant_is_refused(ninelives, args, words):
     done = ninelives("runs", *args)
     assert done.code == 2
     assert words in done.err
+
+
+@pytest.mark.parametrize("garbage", [b"\xa5\xff\x00binary", b"step,seconds\n" + b"1" * 200_000 + b",2\n"])
+def test_a_table_that_is_garbage_is_named_and_the_other_runs_are_listed(ninelives, run_of, garbage):
+    bad = run_of("bad")
+    run_of("good")
+    (bad / "progress.csv").write_bytes(garbage)
+    listed = ninelives("runs")
+    assert listed.code == 0
+    assert "good" in listed.out
+    assert "runs/bad/progress.csv is not the table of a run" in listed.err
+    shown = ninelives("runs", "show", "runs/bad")
+    assert shown.code == 2
+    assert re.search(r"ninelives: runs/bad/progress\.csv is not the table .* move it elsewhere", shown.err)
+
+
+def test_numbers_that_are_none_do_not_hide_a_run(ninelives, run_of):
+    (run_of("odd") / "progress.csv").write_text("step,seconds,ep_rew_mean,faults\ninf,nan,nan,inf\n\0,,,\n")
+    assert "odd" in ninelives("runs").out
+
+
+def test_a_hostile_config_does_not_hide_a_run(ninelives, run_of):
+    (run_of("deep") / "config.yaml").write_text("env: " + "[" * 5000)
+    assert "deep" in ninelives("runs").out
+
+
+def test_a_resumed_run_refuses_a_table_that_is_garbage(ninelives, one):
+    (one / "progress.csv").write_bytes(b"\xa5\xff\x00binary")
+    (one / "log_offsets.json").unlink()
+    done = ninelives("train", "--run-dir", "one", "--resume", "--timesteps", "256")
+    assert done.code == 2
+    assert "one/progress.csv is not the table of a run" in done.err

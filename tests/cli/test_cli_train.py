@@ -138,6 +138,25 @@ def test_a_run_is_not_overwritten_and_resumes_without_its_settings_being_repeate
     assert [row["step"] for row in read_table(one / "progress.csv")] == [128, 256]
 
 
+@pytest.mark.parametrize("left", ["", "# nothing\n", None])
+def test_a_run_resumes_without_its_config_file(train, ninelives, one, left):
+    if left is None:
+        (one / "config.yaml").unlink()
+    else:
+        (one / "config.yaml").write_text(left)
+    on = ninelives("train", "--run-dir", "one", "--resume", "--timesteps", "256")
+    assert on.code == 0, on.err
+    assert "done: 256 steps" in on.out
+    assert yaml.safe_load((one / "config.yaml").read_text())["ppo"]["n_steps"] == 32
+
+
+def test_a_hundred_million_environments_are_refused_before_anything_is_written(ninelives, here):
+    refused = ninelives("train", "CartPole-v1", "--n-envs", "100000000", "--run-dir", "one")
+    assert refused.code != 0
+    assert "--n-envs: n_envs=100000000 must be a whole number from 1 to 65536, or 'auto'" in refused.err
+    assert not (here / "one").exists()
+
+
 def test_a_resumed_run_ends_with_the_weights_and_the_logs_of_one_that_was_never_killed(ninelives, here, reap_orphans):
     flags = ("CartPole-v1", "--timesteps", "3072", "--checkpoint-every", "512", *SMALL)
     whole = ninelives("train", *flags, "--run-dir", "whole")

@@ -2,6 +2,8 @@
 
 import random
 import struct
+import tracemalloc
+import zlib
 
 import pytest
 from installed import core_named
@@ -14,7 +16,7 @@ from ninelives.errors import CheckpointError
 from ninelives.sims.emulators.actions import pad_named
 from ninelives.sims.emulators.env import EmulatorEnv
 from ninelives.sims.emulators.movies import Hasher, MovieRecorder
-from ninelives.sims.emulators.raw_states import core_state
+from ninelives.sims.emulators.raw_states import LARGEST, core_state
 from ninelives.sims.emulators.state_files import read_snapshot
 from ninelives.sims.games.registry import DATA
 
@@ -210,3 +212,26 @@ def one_frame_later(core, rom, file, frames=1):
 def test_a_broken_envelope_is_refused(data):
     with pytest.raises(CheckpointError, match="emulator's state"):
         core_state(data)
+
+
+def _bombs():
+    """Small files that expand to a gigabyte or more."""
+    part = zlib.compress(bytes(LARGEST // 2), 9)
+    packed = struct.pack("<I", len(part)) + part
+    announced = struct.pack("<8sIQ", b"#RZIPv\x01#", 1 << 20, LARGEST * 20) + packed * 40
+    hidden = struct.pack("<8sIQ", b"#RZIPv\x01#", 1 << 20, 5000) + packed * 40
+    records = {f"_{number}": bytes(LARGEST // 2) for number in range(2, 8)}
+    return {"announced": announced, "hidden": hidden, "picture": picture(bytes(300), **records)}
+
+
+@pytest.mark.parametrize("kind", ["announced", "hidden", "picture"])
+def test_a_state_that_expands_without_end_is_refused_before_it_fills_the_memory(kind):
+    bomb = _bombs()[kind]
+    tracemalloc.start()
+    try:
+        with pytest.raises(CheckpointError, match=r"emulator's state .* (announces|expands to more than) .*bytes"):
+            core_state(bomb)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 2 * LARGEST if kind == "picture" else most < 1 << 20

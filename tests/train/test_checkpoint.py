@@ -229,7 +229,7 @@ def test_a_pickle_in_another_file_is_never_executed(tmp_path):
 
 def test_previous_renames_damaged_ones_and_returns_the_newest_intact_one(kept):
     write(kept, 10)
-    for step, how in [(20, "truncated"), (30, "newer")]:
+    for step, how in [(20, "truncated"), (30, "torch")]:
         spoil(write(kept, step), how)
     assert checkpoint.load(kept.previous()).step == 10
     assert sorted(path.name for path in kept.directory.glob("*.damaged")) == [
@@ -237,6 +237,23 @@ def test_previous_renames_damaged_ones_and_returns_the_newest_intact_one(kept):
         "step-000000000030.ckpt.damaged",
     ]
     assert steps(kept) == [10]
+
+
+def test_previous_leaves_a_checkpoint_of_a_newer_version_as_it_is(kept):
+    write(kept, 10)
+    newer = write(kept, 20)
+    spoil(newer, "newer")
+    with pytest.raises(CheckpointError, match=r"a newer version wrote it\. Install that version; .*move this one"):
+        kept.previous()
+    assert [path.name for path in sorted(kept.directory.iterdir())][-1] == newer.name
+
+
+def test_previous_leaves_a_checkpoint_that_cannot_be_read_as_it_is(kept):
+    write(kept, 10)
+    (kept.directory / "step-000000000020.ckpt").mkdir()
+    with pytest.raises(CheckpointError, match=r"step-0+20\.ckpt cannot be read: Is a directory"):
+        kept.previous()
+    assert not list(kept.directory.glob("*.damaged"))
 
 
 def test_there_may_be_no_previous_one(kept):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 
@@ -175,3 +176,17 @@ def test_a_checkpoint_without_saved_offsets_truncates_nothing(tmp_path, log):
     LogOffsets(tmp_path).note(10, [])
     LogOffsets(tmp_path).cut(20, [log])
     assert log.read_text() == "a\n"
+
+
+def test_a_new_directory_is_private_and_an_existing_one_keeps_its_mode(tmp_path):
+    with RunDir.open(tmp_path / "runs" / "new"):
+        assert stat.S_IMODE((tmp_path / "runs" / "new").stat().st_mode) == 0o700
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o755)
+    with RunDir.open(tmp_path / "shared"):
+        assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == 0o755
+
+
+def test_a_directory_that_cannot_be_made_is_named():
+    with pytest.raises(ConfigError, match="--run-dir /dev/null/one cannot be made: Not a directory"):
+        RunDir.open("/dev/null/one")

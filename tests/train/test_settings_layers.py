@@ -1,5 +1,6 @@
 """A configuration from a file, ``--set`` and flags: which one wins, and refusals with file and line."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,6 +109,47 @@ def test_errors_name_file_and_line(write, text, line, words):
     path = write(text)
     assert refusal(load, Run, path).startswith(f"{path}:{line}: ")
     assert words in refusal(load, Run, path)
+
+
+def bomb(levels):
+    """Ten times as many values with each line."""
+    lines = ["env: &x0 [a]", *(f"k{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]" for n in range(1, levels))]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (bomb(10), 5, "more than the 10,000 values that a configuration may have, counting what aliases stand for"),
+        (bomb(30), 5, "more than the 10,000 values"),
+        ("env: &x [*x]\n", 1, "an alias refers to itself"),
+        ("env: a\nppo: " + "[" * 5000 + "]" * 5000, 2, "nested more than the 50 levels that a configuration may have"),
+        ("env: a\nppo: {epochs: 2026-13-45}\n", 2, "not a YAML value"),
+        ("env: a\ntimesteps: " + "9" * 5000, 2, "not a YAML value"),
+        ("env: a\ntimesteps: !!python/name:os.system x\n", 2, "not a YAML value: could not determine a constructor"),
+        ("env: a\ntimesteps: [" + "1," * 5000 + "]", 2, "... must be a whole number"),
+    ],
+)
+def test_hostile_files_are_refused_at_once(write, text, line, words):
+    path = write(text)
+    began = time.process_time()
+    message = refusal(load, Run, path)
+    assert time.process_time() - began < 1.0
+    assert message.startswith(f"{path}:{line}: ")
+    assert words in message
+    assert len(message) < 600
+
+
+def test_a_file_that_is_no_configuration_is_refused_by_its_size(write):
+    path = write("# " + "x" * (2 << 20))
+    assert f"{path}: larger than the 1,048,576 bytes" in refusal(load, Run, path)
+
+
+def test_hostile_pairs_are_refused(write):
+    for text in ("[" * 5000 + "]" * 5000, "2026-13-45", "&x [*x]"):
+        message = refusal(from_pairs, [f"env={text}"])
+        assert message.startswith("--set env: ")
+        assert len(message) < 400
 
 
 def test_an_impossible_combination_names_all_its_origins(write):

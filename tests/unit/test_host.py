@@ -1,10 +1,12 @@
 import os
 import resource
 import subprocess
+import tempfile
+from types import SimpleNamespace
 
 import pytest
 
-from ninelives import ConfigError, host
+from ninelives import ConfigError, Pool, host
 
 
 @pytest.fixture
@@ -57,3 +59,54 @@ def test_a_process_that_is_gone_has_no_memory():
     gone = subprocess.Popen(["true"])
     gone.wait()
     assert host.resident_bytes(gone.pid) == host.proportional_bytes(gone.pid) == 0
+
+
+def test_a_directory_that_was_deleted_is_named(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    monkeypatch.setenv("PWD", str(gone))
+    gone.rmdir()
+    with pytest.raises(ConfigError, match=rf"the current directory \({gone}\) was deleted"):
+        host.current_directory()
+    with pytest.raises(ConfigError, match="was deleted"):
+        Pool("CartPole-v1", 2)
+    with pytest.raises(ConfigError, match="was deleted"):
+        Pool("CartPole-v1", 2, run_dir="runs/one")
+
+
+def fake_room(bytes_left, files, files_left):
+    return SimpleNamespace(f_bavail=bytes_left, f_frsize=1, f_files=files, f_favail=files_left)
+
+
+@pytest.mark.parametrize(
+    ("room", "words"),
+    [
+        (fake_room(4096, 100, 100), r"is full \(4,096 bytes left\).*set TMPDIR or run_dir to another directory"),
+        (fake_room(1 << 30, 100, 3), "has room for 3 more files, which is too few"),
+    ],
+)
+@pytest.mark.parametrize("settings", [{}, {"run_dir": True}])
+def test_a_full_directory_is_named_before_a_process_starts(tmp_path, monkeypatch, room, words, settings):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(os, "statvfs", lambda path: room)
+    with pytest.raises(ConfigError, match=f"^{tmp_path} {words}"):
+        Pool("CartPole-v1", 2, **dict.fromkeys(settings, tmp_path / "runs" / "one"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_system_that_does_not_count_files_is_not_full(monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "statvfs", lambda path: fake_room(1 << 30, 0, 0))
+    host.check_room(str(tmp_path))
+
+
+def test_a_machine_without_any_usable_temporary_directory_is_told_which_were_tried(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "none")])
+    with pytest.raises(ConfigError, match=rf"No usable temporary directory found in .*{tmp_path}/none.*set TMPDIR"):
+        Pool("CartPole-v1", 2)
+
+
+def test_a_run_directory_that_cannot_be_made_is_named():
+    with pytest.raises(ConfigError, match=r"run_dir='/dev/null/one' cannot be made: Not a directory"):
+        Pool("CartPole-v1", 2, run_dir="/dev/null/one")

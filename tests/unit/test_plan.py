@@ -87,6 +87,7 @@ def test_the_advice_of_a_refused_batch_size_works(numbers):
     ("numbers", "words"),
     [
         ((0, 1, None, None), "num_envs=0"),
+        ((10**8, 1, None, None), "num_envs=100000000 must be at most 65536"),
         ((4, 0, None, None), "workers=0 must be between 1 and num_envs=4"),
         ((4, 5, None, None), "workers=5 must be between 1 and num_envs=4"),
         ((4, 2, 0, None), "groups=0"),

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from ninelives import host
 from ninelives.cli.exit_codes import FAILURE, INTERRUPTED, USAGE_ERROR
 from ninelives.errors import ConfigError, NinelivesError, NinelivesWarning, UsageError, WorkerError
 
@@ -40,9 +41,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"ninelives: the command line needs {' and '.join(missing)}: pip install 'ninelives[cli]'", file=sys.stderr
         )
         return USAGE_ERROR
-    _import_from_here_first()
     _shorten_warnings()
-    return _guarded(lambda: _parse(argv).run())
+    return _guarded(lambda: _run(argv))
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    _import_from_here_first()
+    return _parse(argv).run()
 
 
 def _parse(argv: Sequence[str] | None) -> CliCommand:
@@ -143,6 +148,6 @@ def _shorten_warnings() -> None:
 
 def _import_from_here_first() -> None:
     """Find ``mygame:make`` in the current directory, as ``python -m`` does."""
-    here = os.getcwd()
+    here = host.current_directory()
     if here not in sys.path:
         sys.path.insert(0, here)

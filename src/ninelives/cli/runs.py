@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,8 +67,15 @@ def _list(directory: Path) -> int:
 
     from ninelives.cli.reporting.run_facts import read_run, runs_in
 
-    found = [read_run(path) for path in runs_in(directory)]
-    if not found:
+    found, refused = [], []
+    for path in runs_in(directory):
+        try:
+            found.append(read_run(path))
+        except ConfigError as error:
+            refused.append(str(error))
+    for words in refused:
+        print(f"ninelives: {words}", file=sys.stderr)
+    if not found and not refused:
         print(f"no runs in {directory}; `ninelives train ENV` creates one")
         return 0
     table = Table()

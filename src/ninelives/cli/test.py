@@ -78,9 +78,11 @@ class TestCommand:
         from ninelives.train.policy.acting import ActingPolicy
 
         video = VideoRecorder(self.video) if self.video is not None and greedy == (self.play != "stochastic") else None
+        with checkpoint.understood():
+            policy, trained = ActingPolicy.of_state(checkpoint.state), _trained_on(checkpoint.config)
         score = evaluate(
-            ActingPolicy.of_state(checkpoint.state),
-            self.spec(checkpoint.config),
+            policy,
+            self.spec(trained),
             episodes=self.episodes,
             n_envs=self.n_envs,
             greedy=greedy,
@@ -92,18 +94,22 @@ class TestCommand:
             print(video.write())
         return score
 
-    def spec(self, config: dict[str, Any]) -> EnvSpec:
+    def spec(self, trained: EnvSpec) -> EnvSpec:
         """The environment of the run, with the overrides from the command line."""
         from ninelives.cli.reporting.video import is_gymnasium_id
-        from ninelives.train.config.classes import TrainConfig
-        from ninelives.train.config.layers import from_tree, resolve
 
-        trained = resolve(TrainConfig, from_tree(TrainConfig, config, "checkpoint")).env_spec
         asked = env_spec(self.env or str(trained.env), self.env_kwargs)
         kwargs = {**(trained.kwargs if self.env is None else {}), **asked.kwargs}
         if self.video is not None and is_gymnasium_id(asked):
             kwargs.setdefault("render_mode", "rgb_array")
         return EnvSpec(asked.env, kwargs, trained.modules)
+
+
+def _trained_on(config: dict[str, Any]) -> EnvSpec:
+    from ninelives.train.config.classes import TrainConfig
+    from ninelives.train.config.layers import from_tree, resolve
+
+    return resolve(TrainConfig, from_tree(TrainConfig, config, "checkpoint")).env_spec
 
 
 def check_extras(video: Path | None) -> None:

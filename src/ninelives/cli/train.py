@@ -93,7 +93,21 @@ def _of_resumed_run(run_dir: Path) -> list[Setting]:
     if not was_begun(run_dir):
         raise ConfigError(f"--resume: {run_dir} contains no run; leave --resume out to start one there")
     path = run_dir / "config.yaml"
-    return from_file(TrainConfig, path) if path.exists() else []
+    saved = from_file(TrainConfig, path) if path.exists() else []
+    return saved or _of_checkpoint(run_dir)
+
+
+def _of_checkpoint(run_dir: Path) -> list[Setting]:
+    """The settings in the newest checkpoint, because a full disk or a power cut can leave an empty ``config.yaml``."""
+    from ninelives.train.config.layers import from_tree
+    from ninelives.train.saving.checkpoint import Checkpoints
+    from ninelives.train.saving.run_dir import THIS_START_ONLY
+
+    found = Checkpoints(run_dir / "checkpoints").newest_config()
+    if found is None:
+        return []
+    path, tree = found
+    return from_tree(TrainConfig, {**tree, **THIS_START_ONLY}, str(path))
 
 
 def with_run_dir(config: TrainConfig) -> TrainConfig:

@@ -36,7 +36,7 @@ from ninelives.spec.codec import ActionCodec
 from ninelives.spec.env import AnyEnv, EnvSpec
 from ninelives.spec.options import PoolOptions
 from ninelives.spec.phase import Attention
-from ninelives.spec.plan import Slots
+from ninelives.spec.plan import Slots, check_num_envs
 from ninelives.transport.exchange import ALREADY_SENT, NOT_SENT
 
 
@@ -67,7 +67,8 @@ class Pool:
         self._closed = True
         self._clock = clock or SystemClock()
         self.options = PoolOptions.of(settings)
-        self._journal = Journal(max(num_envs, 1), self.options.seed_episodes)
+        check_num_envs(num_envs)
+        self._journal = Journal(num_envs, self.options.seed_episodes)
         self._autoreset = Autoreset.parse(self.options.autoreset)
         request = PoolRequest(EnvSpec.of(env), num_envs, workers, groups, batch_size, self.options)
         self._env = request.env

@@ -11,7 +11,6 @@ Any failure on the way takes everything down again before it is raised.
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 import warnings
 import weakref
@@ -114,7 +113,7 @@ def _worker_spec(request: PoolRequest) -> WorkerSpec:
         autoreset=int(Autoreset.parse(options.autoreset)),
         check=options.check,
         infos=options.info_dtypes,
-        launch_dir=os.getcwd(),
+        launch_dir=host.current_directory(),
         seed_episodes=options.seed_episodes,
         heals=options.on_fault == "heal",
         snapshot_every=options.snapshot_every or 0,

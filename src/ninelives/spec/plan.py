@@ -25,6 +25,9 @@ SYNC_COST_S = 25e-6
 WAITING_SHARE = 0.5
 """A step that uses less than this share of its time on the CPU waits for something outside: cores do not limit it."""
 
+MOST_ENVS = 65_536
+"""Slots of a pool: far more than one machine can step, and few enough that their control words fit into memory."""
+
 MEMORY_SHARE = 0.8
 """Of the free memory, how much workers may be planned to fill."""
 
@@ -144,9 +147,20 @@ def choose_workers(num_envs: int, cores: int, free_bytes: int, probe: Probe) -> 
     return WorkerChoice(wanted, reason)
 
 
-def _check_counts(num_envs: int, workers: int, groups: int | None, batch: int) -> None:
+def check_num_envs(num_envs: int) -> None:
+    """Refuse a number of slots before anything is allocated for them.
+
+    Raises:
+        ConfigError: the number is below 1 or above ``MOST_ENVS``.
+    """
     if num_envs < 1:
         raise ConfigError(f"num_envs={num_envs} must be at least 1")
+    if num_envs > MOST_ENVS:
+        raise ConfigError(f"num_envs={num_envs} must be at most {MOST_ENVS}")
+
+
+def _check_counts(num_envs: int, workers: int, groups: int | None, batch: int) -> None:
+    check_num_envs(num_envs)
     if not 1 <= workers <= num_envs:
         raise ConfigError(f"workers={workers} must be between 1 and num_envs={num_envs}")
     if groups is not None and groups < 1:

@@ -21,6 +21,7 @@ from ninelives.pool.batch import Batch
 from ninelives.pool.pool import Pool
 from ninelives.spec.arrays import split, tree_of
 from ninelives.spec.autoreset import Autoreset
+from ninelives.train.policy.encoders import leaf_spaces
 from ninelives.train.policy.heads import ACTION_MASK, write_masks
 from ninelives.train.policy.nets import Policy
 from ninelives.train.policy.normalise import ObsNormaliser
@@ -282,8 +283,22 @@ class Collector:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a saved state."""
-        recurrent = None if state["state"] is None else self._on_device(torch.as_tensor(state["state"]))
-        self._carry = Carry(tuple(state["obs"]), state["ended"], state["starts"], recurrent, state["masks"])
+        slots = self.pool.num_envs
+        shapes = [(slots, *(leaf.shape or ())) for _, leaf in leaf_spaces(self.pool.observation_space)]
+        obs = tuple(_saved_rows(rows, shape, "biuf") for rows, shape in zip(state["obs"], shapes, strict=True))
+        ended, starts = (_saved_rows(state[name], (slots,), "b") for name in ("ended", "starts"))
+        masks = None if state["masks"] is None else _saved_rows(state["masks"], (slots, self._head.mask_size), "b")
+        recurrent = None
+        if self._first_state is not None:
+            recurrent = self._on_device(torch.as_tensor(state["state"]).reshape(self._first_state.shape))
+        self._carry = Carry(obs, ended, starts, recurrent, masks)
         self.generator.set_state(torch.as_tensor(state["noise"]))
         if self.normaliser is not None:
             self.normaliser.load_state_dict(state["normaliser"])
+
+
+def _saved_rows(rows: Any, shape: tuple[int, ...], kinds: str) -> npt.NDArray[Any]:
+    """Rows of a checkpoint, which may not be what they should be."""
+    if not isinstance(rows, np.ndarray) or rows.shape != shape or rows.dtype.kind not in kinds:
+        raise ValueError(f"rows of the shape {shape} were expected, not {str(rows)[:40]}")
+    return rows

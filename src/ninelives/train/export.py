@@ -200,7 +200,11 @@ class _ToEnv(nn.Module):
 
 
 def _acting_policy(source: ActingPolicy | str | Path) -> ActingPolicy:
-    return source if isinstance(source, ActingPolicy) else ActingPolicy.of_state(load(source).state)
+    if isinstance(source, ActingPolicy):
+        return source
+    checkpoint = load(source)
+    with checkpoint.understood():
+        return ActingPolicy.of_state(checkpoint.state)
 
 
 def _name(path: str) -> str:

@@ -87,4 +87,4 @@ class RunProgress:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from saved counters."""
         self.step, self.episodes = int(state["step"]), int(state["episodes"])
-        self._returns.extend(state["returns"])
+        self._returns.extend(map(float, state["returns"]))

@@ -149,7 +149,8 @@ def _checkpoint_to_resume(config: TrainConfig, run_dir: RunDir | None) -> Checkp
 def _resumed_n_envs(config: TrainConfig, run_dir: RunDir | None, found: Checkpoint | None) -> int | None:
     """The number of environments of the resumed run, also if it was ended before its first checkpoint."""
     if found is not None:
-        return int(found.config["n_envs"])
+        with found.understood():
+            return int(found.config["n_envs"])
     return run_dir.saved_n_envs() if run_dir is not None and _resumes(config) else None
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from ninelives import host
-from ninelives.errors import ConfigError
+from ninelives.errors import CheckpointError, ConfigError, NinelivesError
 from ninelives.pool.batch import Batch
 from ninelives.pool.pool import Pool
 from ninelives.train import overlap, records, sizing
@@ -109,27 +109,35 @@ class Session:
         self.source = self._make_source()
 
     def _load_model(self, path: Path) -> None:
-        state = load(path).state
-        self._load_weights(state["weights"])
-        if self.collector.normaliser is not None and state["collector"]["normaliser"] is not None:
-            self.collector.normaliser.load_state_dict(state["collector"]["normaliser"])
+        checkpoint = load(path)
+        self._load_weights(checkpoint, ConfigError)
+        with checkpoint.understood():
+            saved = checkpoint.state["collector"]["normaliser"]
+            if self.collector.normaliser is not None and saved is not None:
+                self.collector.normaliser.load_state_dict(saved)
 
     def _resume(self, checkpoint: Checkpoint) -> None:
+        self._load_weights(checkpoint, CheckpointError)
         state = checkpoint.state
-        self._load_weights(state["weights"])
-        self.learner.load_state_dict(state["learner"])
-        self.pool.resume(checkpoint.pool())
-        self.collector.load_state_dict(state["collector"])
-        self.progress.load_state_dict(state["progress"])
-        self._overlaps, self._cycles = state["overlap"], int(state["cycles"])
-        self.source = self._make_source()
-        self.source.load_state_dict(state["ahead"])
+        with checkpoint.understood():
+            self.learner.load_state_dict(state["learner"])
+            self.pool.resume(checkpoint.pool())
+            self.collector.load_state_dict(state["collector"])
+            self.progress.load_state_dict(state["progress"])
+            self._overlaps, self._cycles = (
+                {None: None, True: True, False: False}[state["overlap"]],
+                int(state["cycles"]),
+            )
+            self.source = self._make_source()
+            self.source.load_state_dict(state["ahead"])
 
-    def _load_weights(self, weights: dict[str, Any]) -> None:
+    def _load_weights(self, checkpoint: Checkpoint, refusal: type[NinelivesError]) -> None:
+        with checkpoint.understood():
+            weights = {str(name): torch.as_tensor(value) for name, value in checkpoint.state["weights"].items()}
         try:
-            self.learner.policy.load_state_dict({name: torch.as_tensor(value) for name, value in weights.items()})
+            self.learner.policy.load_state_dict(weights)
         except RuntimeError as error:
-            raise ConfigError(
+            raise refusal(
                 "the checkpoint's weights do not fit this network: it was trained with other spaces or another net "
                 f"section. {' '.join(str(error).split())}"
             ) from error

@@ -51,8 +51,12 @@ class MonitorFiles:
 
 def read_episodes(directory: Path) -> list[tuple[float, int, float]]:
     """Return, length and time of every episode in a directory, in order of time; broken lines are skipped."""
-    rows = [row for path in sorted(directory.glob(f"*{SUFFIX}")) for row in _rows_of(path.read_text().splitlines())]
+    rows = [row for path in sorted(directory.glob(f"*{SUFFIX}")) for row in _rows_of(_lines_of(path))]
     return sorted(rows, key=lambda row: row[2])
+
+
+def _lines_of(path: Path) -> list[str]:
+    return path.read_text(errors="replace").splitlines()
 
 
 def last_time(path: Path) -> float:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
+
+
+class TableError(ValueError):
+    """The file is not a table: it is binary, or has cells without end."""
 
 
 class ProgressTable:
@@ -42,21 +47,37 @@ class ProgressTable:
 
 
 def columns_of(path: Path) -> list[str]:
-    """The columns of a table; empty if there is no table yet."""
+    """The columns of a table; empty if there is no table yet.
+
+    Raises:
+        TableError: the file is something else.
+    """
     try:
         with path.open(newline="") as file:
             return next(csv.reader(file), [])
     except OSError:
         return []
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise _no_table(path, error) from error
 
 
 def read_table(path: Path) -> list[dict[str, float]]:
-    """Every row of a table; cells that are not numbers are left out."""
+    """Every row of a table; cells that are not finite numbers are left out.
+
+    Raises:
+        TableError: the file is something else.
+    """
     try:
         with path.open(newline="") as file:
             return [_numbers(row) for row in csv.DictReader(file)]
     except OSError:
         return []
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise _no_table(path, error) from error
+
+
+def _no_table(path: Path, error: Exception) -> TableError:
+    return TableError(f"{path} is not the table of a run ({error}); move it elsewhere: no checkpoint depends on it")
 
 
 def _cell(value: float | None) -> str:
@@ -67,7 +88,9 @@ def _numbers(row: Mapping[str | None, object]) -> dict[str, float]:
     numbers = {}
     for name, cell in row.items():
         try:
-            numbers[str(name)] = float(str(cell))
+            number = float(str(cell))
         except ValueError:
             continue
+        if math.isfinite(number):
+            numbers[str(name)] = number
     return numbers

@@ -1,7 +1,7 @@
 """Reads ``events.jsonl`` of a run directory back into events, whatever state the file is in.
 
-A killed run leaves an incomplete last line, and a newer version writes unknown events and fields: both are counted and
-skipped. A file that contains something else is an error.
+A long run has two files, of which the older one is read first. A killed run leaves an incomplete last line, and a newer
+version writes unknown events and fields: both are counted and skipped. A file that contains something else is an error.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from ninelives import events
 from ninelives.errors import ConfigError
 from ninelives.events import Event
+from ninelives.view.jsonl import rotated
 
 EVENTS_FILE = "events.jsonl"
 TRAINERS_POOL = "pool"
@@ -42,14 +43,14 @@ def read_events(run_dir: Path) -> EventFile:
     if not run_dir.exists():
         raise ConfigError(f"RUN_DIR={str(run_dir)!r}: no such directory; `ninelives runs` lists runs")
     path = _events_file(run_dir)
-    if not path.is_file():
+    files = [file for file in (rotated(path), path) if file.is_file()]
+    if not files:
         raise ConfigError(
             f"RUN_DIR={str(run_dir)!r} contains no {EVENTS_FILE}; pass the run directory of `ninelives train`, or the "
             f"run_dir of a pool: ninelives.Pool(..., run_dir={str(run_dir)!r})"
         )
     try:
-        with path.open("rb") as lines:
-            return _parse(path, [line for line in lines if line.strip()])
+        return _parse(path, [line for file in files for line in _lines_of(file)])
     except OSError as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error.strerror}") from error
 
@@ -59,7 +60,12 @@ def _events_file(run_dir: Path) -> Path:
     if not run_dir.is_dir():
         return run_dir
     own = run_dir / EVENTS_FILE
-    return own if own.exists() else run_dir / TRAINERS_POOL / EVENTS_FILE
+    return own if own.exists() or rotated(own).exists() else run_dir / TRAINERS_POOL / EVENTS_FILE
+
+
+def _lines_of(path: Path) -> list[bytes]:
+    with path.open("rb") as lines:
+        return [line for line in lines if line.strip()]
 
 
 def _parse(path: Path, lines: list[bytes]) -> EventFile:

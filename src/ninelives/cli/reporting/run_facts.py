@@ -10,12 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped, unused-ignore]
-
-from ninelives.errors import CheckpointError
+from ninelives.errors import CheckpointError, ConfigError
+from ninelives.train.config import yaml_text
 from ninelives.train.saving.checkpoint import Checkpoints, weights_sha256
 from ninelives.train.saving.run_dir import LOCK, holds_run, starts_of
-from ninelives.view.table import read_table
+from ninelives.view.table import TableError, read_table
 
 
 @dataclass(frozen=True)
@@ -81,19 +80,30 @@ class RunFacts:
 
 
 def read_run(path: Path) -> RunFacts:
-    """Everything about one run."""
+    """Everything about one run.
+
+    Raises:
+        ConfigError: its ``progress.csv`` is not a table.
+    """
     checkpoints = Checkpoints(path / "checkpoints")
     newest = checkpoints.newest()
     facts = RunFacts(
         path=path,
         config=_config(path),
         starts=tuple(starts_of(path)),
-        rows=tuple(read_table(path / "progress.csv")),
+        rows=_rows(path / "progress.csv"),
         newest=newest,
         best=checkpoints.best(),
         is_running=_is_locked(path),
     )
     return facts if newest is None else _with_weights(facts, newest)
+
+
+def _rows(path: Path) -> tuple[dict[str, float], ...]:
+    try:
+        return tuple(read_table(path))
+    except TableError as error:
+        raise ConfigError(str(error)) from error
 
 
 def runs_in(directory: Path) -> Iterator[Path]:
@@ -119,8 +129,9 @@ def _with_weights(facts: RunFacts, newest: Path) -> RunFacts:
 
 def _config(path: Path) -> Mapping[str, Any]:
     try:
-        tree = yaml.safe_load((path / "config.yaml").read_text())
-    except (OSError, yaml.YAMLError):
+        node = yaml_text.compose(path / "config.yaml")
+        tree = None if node is None else yaml_text.plain(node, str(path))
+    except ConfigError:
         return {}
     return tree if isinstance(tree, dict) else {}
 

@@ -25,7 +25,7 @@ from ninelives.train.config.layers import as_tree
 from ninelives.train.saving.log_offsets import LogOffsets
 from ninelives.view import tensorboard, wandb
 from ninelives.view.monitor import SUFFIX, MonitorFiles
-from ninelives.view.table import ProgressTable
+from ninelives.view.table import ProgressTable, TableError
 
 
 class RunLog(Protocol):
@@ -66,7 +66,7 @@ class RunLogger(Callback):
             self._marks.cut(started.step, self._logs())
         else:
             self._marks.note(0, ())
-        self._table = ProgressTable(started.run_dir / "progress.csv")
+        self._table = _table_in(started.run_dir)
         if config.log.monitor:
             label = EnvSpec.of(config.env).label
             self._monitor = MonitorFiles(started.run_dir / "monitor", label, int(config.n_envs), time.time())
@@ -244,3 +244,10 @@ class RunMetrics:
         if self.rollout is not None:
             values |= {"time/fps": self.rollout.steps_per_s, "time/collect_s": self.rollout.seconds}
         return values
+
+
+def _table_in(run_dir: Path) -> ProgressTable:
+    try:
+        return ProgressTable(run_dir / "progress.csv")
+    except TableError as error:
+        raise ConfigError(str(error)) from error

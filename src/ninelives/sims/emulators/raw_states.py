@@ -18,7 +18,9 @@ _CONTAINER = b"RASTATE\x01"
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MGBA_RECORD = struct.Struct("<IiQ")
 _SCREENSHOT = 1
-_MOST = 1 << 28
+LARGEST = 64 << 20
+"""Bytes that the compressed parts of one file may expand to: several times the largest state of any supported core."""
+
 _BEGINS = {"FCEUmm": b"FCS"}
 """First bytes of the states of cores that do not check them."""
 
@@ -27,7 +29,7 @@ def core_state(data: bytes) -> bytes:
     """The core's own bytes.
 
     Raises:
-        CheckpointError: the file is damaged or empty.
+        CheckpointError: the file is damaged or empty, or expands to more than ``LARGEST`` bytes.
     """
     try:
         if data.startswith(_RZIP):
@@ -56,10 +58,12 @@ def check_kind(state: bytes, core: str) -> None:
 
 def _unzipped(data: bytes) -> bytes:
     _, _, whole = _RZIP_HEAD.unpack_from(data)
-    out, at = bytearray(), _RZIP_HEAD.size
+    if whole > LARGEST:
+        raise ValueError(f"it announces {whole:,} bytes, and at most {LARGEST:,} are allowed")
+    out, at, inflater = bytearray(), _RZIP_HEAD.size, _Inflater(whole)
     while at < len(data):
         (size,) = struct.unpack_from("<I", data, at)
-        out += _inflated(data[at + 4 : at + 4 + size])
+        out += inflater.inflated(data[at + 4 : at + 4 + size])
         at += 4 + size
     if len(out) != whole:
         raise ValueError(f"{len(out):,} of {whole:,} bytes")
@@ -81,13 +85,13 @@ def _block(data: bytes, wanted: bytes) -> bytes:
 
 def _from_picture(data: bytes) -> bytes:
     """The machine followed by mGBA's table of records, as its cores write them without a screenshot."""
-    machine, records = b"", {}
+    machine, records, inflater = b"", {}, _Inflater(LARGEST)
     for name, chunk in _chunks(data):
         if name == b"gbAs":
-            machine = _inflated(chunk)
+            machine = inflater.inflated(chunk)
         elif name == b"gbAx":
             tag, _ = struct.unpack_from("<Ii", chunk)
-            records[tag] = _inflated(chunk[8:])
+            records[tag] = inflater.inflated(chunk[8:])
     if not machine:
         raise ValueError("the picture does not contain a state of mGBA")
     records.pop(_SCREENSHOT, None)
@@ -111,9 +115,18 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         at += 12 + size
 
 
-def _inflated(data: bytes) -> bytes:
-    stream = zlib.decompressobj()
-    out = stream.decompress(data, _MOST)
-    if not stream.eof:
-        raise ValueError("a compressed part is incomplete")
-    return out
+class _Inflater:
+    """Expands the compressed parts of one file, which together may not become larger than ``most`` bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._left = most, most
+
+    def inflated(self, data: bytes) -> bytes:
+        stream = zlib.decompressobj()
+        out = stream.decompress(data, self._left + 1)  # zero would mean "no limit"
+        if len(out) > self._left:
+            raise ValueError(f"it expands to more than the allowed {self._most:,} bytes")
+        if not stream.eof:
+            raise ValueError("a compressed part is incomplete")
+        self._left -= len(out)
+        return out

@@ -16,6 +16,7 @@ from ninelives.errors import ConfigError
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.env import EnvSpec
 from ninelives.spec.options import PoolOptions
+from ninelives.spec.plan import MOST_ENVS
 from ninelives.train.config.validate import above, at_least, between, one_of, whole
 
 
@@ -325,9 +326,9 @@ class TrainConfig:
             whole(name, getattr(self, name), 1)
         whole("seed", self.seed, 0)
         one_of("overlap", self.overlap, ("auto", "on", "off"))
-        for name in ("n_envs", "threads"):
+        for name, most in (("n_envs", MOST_ENVS), ("threads", None)):
             if getattr(self, name) != "auto":
-                whole(name, getattr(self, name), 1, or_else="'auto'")
+                whole(name, getattr(self, name), 1, or_else="'auto'", most=most)
         if self.frame_skip is not None:
             whole("frame_skip", self.frame_skip, 1)
         self._check_together()

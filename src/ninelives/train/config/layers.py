@@ -26,6 +26,9 @@ from ninelives.train.config.coerce import CoercionError, coerce, describe
 
 Config = TypeVar("Config")
 
+LONGEST_SHOWN = 200
+"""Characters of a refused value that a message shows."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -90,7 +93,7 @@ def from_tree(cls: type, tree: Mapping[str, Any], where: str) -> list[Setting]:
 def _flat(cls: type, tree: Mapping[str, Any], section: str) -> Iterator[tuple[str, Any]]:
     kinds = _kinds(cls)
     for key, value in tree.items():
-        if dataclasses.is_dataclass(kinds.get(key)):
+        if dataclasses.is_dataclass(kinds.get(key)) and isinstance(value, Mapping):
             yield from _flat(typing.cast(type, kinds[key]), value, f"{section}{key}.")
         else:
             yield f"{section}{key}", value
@@ -142,7 +145,7 @@ def _walk(cls: type, node: Any, section: str, path: Path) -> Iterator[Setting]:
         if dataclasses.is_dataclass(kinds.get(key)):
             yield from _walk(typing.cast(type, kinds[key]), value_node, f"{name}.", path)
         else:
-            yield Setting(name, yaml_text.plain(value_node), where)
+            yield Setting(name, yaml_text.plain(value_node, where), where)
 
 
 def _known(cls: type, setting: Setting) -> None:
@@ -186,7 +189,9 @@ def _coerced(setting: Setting, kind: Any) -> Any:
     try:
         return coerce(setting.value, kind)
     except CoercionError:
-        raise ConfigError(f"{setting.where}: {setting.name}={setting.value!r} must be {describe(kind)}") from None
+        shown = repr(setting.value)
+        shown = shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}..."
+        raise ConfigError(f"{setting.where}: {setting.name}={shown} must be {describe(kind)}") from None
 
 
 def _complete(cls: type, section: str, values: Mapping[str, Any]) -> None:

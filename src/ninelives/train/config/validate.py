@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from ninelives.errors import ConfigError
 
 
-def whole(key: str, value: object, least: int, or_else: str = "") -> None:
-    """A whole number, ``least`` or more."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+def whole(key: str, value: object, least: int, or_else: str = "", most: int | None = None) -> None:
+    """A whole number, ``least`` or more, and ``most`` or less if that is given."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
         other = f", or {or_else}" if or_else else ""
-        raise ConfigError(f"{key}={value!r} must be a whole number, {least} or more{other}")
+        limits = f", {least} or more" if most is None else f" from {least} to {most}"
+        raise ConfigError(f"{key}={value!r} must be a whole number{limits}{other}")
 
 
 def number(key: str, value: object) -> float:

@@ -13,21 +13,34 @@ import yaml  # type: ignore[import-untyped, unused-ignore]
 
 from ninelives.errors import ConfigError
 
+LARGEST_FILE = 1 << 20
+"""Bytes of a file; a complete configuration has three thousand."""
+
+MOST_VALUES = 10_000
+"""Values of a file, with every alias counted as what it stands for: nine lines of aliases can stand for a billion."""
+
+DEEPEST = 50
+"""Levels of a file; a configuration has three, and keyword arguments a few more."""
+
 
 def compose(path: Path) -> Any:
     """The file as nodes with line numbers; None if it is empty.
 
     Raises:
-        ConfigError: the file is missing or is not YAML.
+        ConfigError: the file is missing, is not YAML, or is far larger or deeper than a configuration.
     """
     try:
-        return yaml.compose(path.read_text(), Loader=_Loader)
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+        text = data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--config {str(path)!r} cannot be read: {error}") from error
+    if len(data) > LARGEST_FILE:
+        raise ConfigError(f"{path}: larger than the {LARGEST_FILE:,} bytes that a configuration may have")
+    try:
+        return _composed(text)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        raise ConfigError(f"{path}{line}: not YAML: {getattr(error, 'problem', None) or error}") from error
+        raise ConfigError(f"{path}{_line_of(error)}: not YAML: {_problem_of(error)}") from error
 
 
 def is_mapping(node: Any) -> bool:
@@ -35,11 +48,17 @@ def is_mapping(node: Any) -> bool:
     return isinstance(node, yaml.MappingNode)
 
 
-def plain(node: Any) -> Any:
-    """A node's value."""
+def plain(node: Any, where: str) -> Any:
+    """A node's value.
+
+    Raises:
+        ConfigError: the node has an unknown tag, or is no value of its tag, such as a date in month 13.
+    """
     loader = _Loader("")
     try:
         return loader.construct_object(node, deep=True)
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{where}: not a YAML value: {_problem_of(error)}") from error
     finally:
         loader.dispose()
 
@@ -51,9 +70,43 @@ def value(text: str, where: str) -> Any:
         ConfigError: the text is not YAML.
     """
     try:
-        return yaml.load(text, Loader=_Loader)
+        node = _composed(text)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{where}: {text!r} is not a YAML value: {getattr(error, 'problem', error)}") from error
+        shown = text if len(text) < 100 else f"{text[:100]}..."
+        raise ConfigError(f"{where}: {shown!r} is not a YAML value: {_problem_of(error)}") from error
+    return None if node is None else plain(node, where)
+
+
+def _composed(text: str) -> Any:
+    node = yaml.compose(text, Loader=_Loader)
+    if node is not None:
+        _count(node, {})
+    return node
+
+
+def _count(node: Any, counts: dict[int, int]) -> int:
+    """How many values a node stands for, with its aliases; each node is visited once."""
+    if id(node) not in counts:
+        counts[id(node)] = 0
+        parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+        inner = [part for pair in parts for part in pair] if is_mapping(node) else parts
+        for part in inner:
+            if counts.get(id(part)) == 0:
+                raise yaml.MarkedYAMLError(problem="an alias refers to itself", problem_mark=node.start_mark)
+        counts[id(node)] = 1 + sum(_count(part, counts) for part in inner)
+    if counts[id(node)] > MOST_VALUES:
+        problem = f"more than the {MOST_VALUES:,} values that a configuration may have, counting what aliases stand for"
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+    return counts[id(node)]
+
+
+def _line_of(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    return f":{mark.line + 1}" if mark else ""
+
+
+def _problem_of(error: Exception) -> str:
+    return str(getattr(error, "problem", None) or error)
 
 
 def dump(tree: Any) -> str:
@@ -63,7 +116,19 @@ def dump(tree: Any) -> str:
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc, unused-ignore]
-    """Reads ``3e-4`` as a number, and ``on``, ``off``, ``yes``, ``no`` as text."""
+    """Reads ``3e-4`` as a number, ``on``, ``off``, ``yes``, ``no`` as text, and refuses what is nested too deeply."""
+
+    _depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """One node; called again for each node in it."""
+        self._depth += 1
+        if self._depth > DEEPEST:
+            problem = f"nested more than the {DEEPEST} levels that a configuration may have"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=self.peek_event().start_mark)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc, unused-ignore]

@@ -54,7 +54,9 @@ class Moments:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from saved statistics."""
         self.count = int(state["count"])
-        self.mean, self.squares = np.array(state["mean"], np.float64), np.array(state["squares"], np.float64)
+        if not 0 <= self.count < 2**63:
+            raise ValueError(f"saved statistics of {self.count} rows")
+        self.mean, self.squares = _of_shape(self.mean, state["mean"]), _of_shape(self.squares, state["squares"])
 
 
 class ObsNormaliser:
@@ -83,7 +85,7 @@ class ObsNormaliser:
         saved = state["collector"]["normaliser"]
         if saved is None:
             return None
-        normaliser = cls.for_space(space, saved["clip"])
+        normaliser = cls.for_space(space, None if saved["clip"] is None else float(saved["clip"]))
         normaliser.load_state_dict(saved)
         return normaliser
 
@@ -150,4 +152,11 @@ class RewardNormaliser:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from saved statistics."""
         self._moments.load_state_dict(state["moments"])
-        self._running = np.array(state["running"], np.float64)
+        self._running = _of_shape(self._running, state["running"])
+
+
+def _of_shape(mine: Numbers, saved: Any) -> Numbers:
+    numbers = np.array(saved, np.float64)
+    if numbers.shape != mine.shape:
+        raise ValueError(f"saved statistics have the shape {numbers.shape}, not {mine.shape}")
+    return numbers

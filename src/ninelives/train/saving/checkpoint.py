@@ -20,6 +20,7 @@ import pickle
 import re
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,12 @@ class Checkpoint:
 
     def pool(self) -> Any:
         """The state of the pool, or None. It is a pickle: read it only from checkpoints that you trust."""
-        return None if self._pool is None else pickle.loads(self._pool)
+        with self.understood():
+            return None if self._pool is None else pickle.loads(self._pool)
+
+    def understood(self) -> AbstractContextManager[None]:
+        """Around code that takes the state apart: a wrong value becomes a CheckpointError that names the file."""
+        return container.understood(self.path)
 
 
 class Checkpoints:
@@ -120,11 +126,24 @@ class Checkpoints:
         return next(reversed(self.all()), None)
 
     def previous(self) -> Path | None:
-        """The newest intact one. Newer ones that are damaged are renamed to ``*.damaged`` and no longer listed."""
+        """The newest intact one. Newer ones that are damaged are renamed to ``*.damaged`` and no longer listed.
+
+        Raises:
+            CheckpointError: a newer one cannot be read, or a newer version wrote it; it keeps its name.
+        """
         for path in reversed(self.all()):
-            if self._is_intact(path):
+            if _is_intact(path):
                 return path
             path.rename(path.with_name(path.name + ".damaged"))
+        return None
+
+    def newest_config(self) -> tuple[Path, dict[str, Any]] | None:
+        """The newest intact one with the configuration in it; None if there is none. Needs no torch."""
+        for path in reversed(self.all()):
+            try:
+                return path, _Metadata.read(path).config
+            except CheckpointError:
+                continue
         return None
 
     def best(self) -> Path | None:
@@ -146,18 +165,11 @@ class Checkpoints:
         """Read once: a checkpoint never changes."""
         if path not in self._scores:
             try:
-                self._scores[path] = container.read_metadata(path)["score"]
+                self._scores[path] = _Metadata.read(path).score
             except CheckpointError:
                 self._scores[path] = None
         score = self._scores[path]
         return None if score is None or score != score else score
-
-    def _is_intact(self, path: Path) -> bool:
-        try:
-            container.read_metadata(path)
-        except CheckpointError:
-            return False
-        return True
 
     def _files(self) -> list[Path]:
         try:
@@ -180,22 +192,51 @@ def load(path: str | Path) -> Checkpoint:
     """
     path = Path(path)
     contents = container.read(path)
-    metadata, tree = contents.metadata, contents.tree
-    return Checkpoint(
-        path,
-        metadata["step"],
-        metadata["score"],
-        metadata["config"],
-        tree["learner"],
-        metadata["weights_sha256"],
-        tree["pool"],
-    )
+    with container.understood(path):
+        known = _Metadata.of(contents.metadata)
+        match contents.tree:
+            case {"learner": dict(state), "pool": (None | bytes()) as pool} if isinstance(state.get("weights"), dict):
+                return Checkpoint(path, known.step, known.score, known.config, state, known.weights_sha256, pool)
+        raise ValueError("it holds no learner with weights, or a pool that is not bytes")
 
 
 def weights_sha256(path: str | Path) -> str:
     """The hash of the weights in an intact checkpoint; needs no torch."""
-    digest: str = container.read_metadata(Path(path))["weights_sha256"]
-    return digest
+    return _Metadata.read(Path(path)).weights_sha256
+
+
+@dataclass(frozen=True)
+class _Metadata:
+    step: int
+    score: float | None
+    config: dict[str, Any]
+    weights_sha256: str
+
+    @classmethod
+    def read(cls, path: Path) -> _Metadata:
+        raw = container.read_metadata(path)
+        with container.understood(path):
+            return cls.of(raw)
+
+    @classmethod
+    def of(cls, raw: Mapping[str, Any]) -> _Metadata:
+        match raw:
+            case {
+                "step": int(step),
+                "score": (None | int() | float()) as score,
+                "config": dict(config),
+                "weights_sha256": str(digest),
+            } if step >= 0:
+                return cls(step, None if score is None else float(score), config, digest)
+        raise ValueError("step, score, config or weights_sha256 is missing in its metadata or of a wrong type")
+
+
+def _is_intact(path: Path) -> bool:
+    try:
+        load(path)
+    except container.DamagedError:
+        return False
+    return True
 
 
 def as_json(tree: Mapping[str, Any]) -> dict[str, Any]:

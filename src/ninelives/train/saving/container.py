@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import re
 import struct
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ninelives.errors import CheckpointError
+from ninelives.errors import CheckpointError, ConfigError, NinelivesError
 
 MAGIC = b"\x93NINELIVES"
 FORMAT = 1
@@ -38,6 +41,14 @@ _KNOWN_BEGINNINGS = {
     b"\x93NUMPY": "a NumPy array",
     b"\x89PNG": "an image",
 }
+
+
+_SAFE_DTYPE = re.compile(r"[<>|=][biufcSUmMV][0-9]{1,9}(\[[0-9]*[a-zA-Z]+\])?")
+"""What ``dtype.str`` is for plain values; numpy's own parser accepts far more."""
+
+
+class DamagedError(CheckpointError):
+    """The file itself is of no use to any version: truncated, changed or forged, or not a checkpoint at all."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +81,44 @@ def read(path: Path) -> Contents:
         CheckpointError: the file is missing, not a checkpoint, newer than this version, truncated or damaged.
     """
     metadata, tree, blobs = _parts(path)
-    return Contents(json.loads(metadata), _value(json.loads(tree), memoryview(blobs)))
+    with understood(path):
+        return Contents(_mapping(json.loads(metadata)), _Reader(blobs).value(json.loads(tree)))
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
     """Read only the metadata of an intact container; needs no torch."""
-    metadata: dict[str, Any] = json.loads(_parts(path)[0])
-    return metadata
+    metadata = _parts(path)[0]
+    with understood(path):
+        return _mapping(json.loads(metadata))
+
+
+@contextmanager
+def understood(path: Path) -> Iterator[None]:
+    """Around code that takes the contents of a file apart, which may be forged although their hash is right.
+
+    Raises:
+        CheckpointError: instead of whatever that code raised, except the errors of workers.
+    """
+    try:
+        yield
+    except (CheckpointError, ConfigError) as error:
+        if str(path) in str(error):
+            raise
+        raise CheckpointError(f"checkpoint {path}: {error}") from error
+    except NinelivesError:
+        raise
+    except Exception as error:  # what foreign values raise has no end: numpy, torch and json each have their own
+        raise DamagedError(
+            f"checkpoint {path} is damaged: its SHA-256 is right, but its contents are not those of a checkpoint "
+            f"({type(error).__name__}: {str(error)[:200]}). Resume from the one before it with --resume-previous; if "
+            "that reports this file again, move it elsewhere first"
+        ) from error
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"the metadata are a {type(value).__name__}")
+    return value
 
 
 def _parts(path: Path) -> list[bytes]:
@@ -91,7 +133,7 @@ def _parts(path: Path) -> list[bytes]:
     if len(data) < size:
         raise _truncated(path, len(data), size)
     if len(data) > size or hashlib.sha256(memoryview(data)[begin:]).digest() != digest:
-        raise CheckpointError(
+        raise DamagedError(
             f"checkpoint {path} is damaged: its contents do not match the SHA-256 that was written with them. "
             "Resume from the one before it with --resume-previous"
         )
@@ -117,7 +159,7 @@ def _check_kind(path: Path, data: bytes) -> None:
     if not (data.startswith(MAGIC) or MAGIC.startswith(data)):
         looks = next((what for start, what in _KNOWN_BEGINNINGS.items() if data.startswith(start)), "")
         looks = looks or f"it begins with {data[:8]!r}"
-        raise CheckpointError(
+        raise DamagedError(
             f"{path} is not a checkpoint of Ninelives: {looks}. Name a file in the checkpoints/ of a run directory"
         )
     if len(data) < _HEAD.size:
@@ -126,15 +168,15 @@ def _check_kind(path: Path, data: bytes) -> None:
     if number > FORMAT:
         raise CheckpointError(
             f"checkpoint {path} has format {number}, and this Ninelives reads formats up to {FORMAT}: a newer version "
-            "wrote it. Install that version, or resume from an older checkpoint"
+            "wrote it. Install that version; to continue from an older checkpoint, move this one elsewhere first"
         )
     if number < 1:
-        raise CheckpointError(f"checkpoint {path} is damaged: it has format {number}, which does not exist")
+        raise DamagedError(f"checkpoint {path} is damaged: it has format {number}, which does not exist")
 
 
-def _truncated(path: Path, there: int, size: int | None) -> CheckpointError:
+def _truncated(path: Path, there: int, size: int | None) -> DamagedError:
     of = "" if size is None else f" of {size}"
-    return CheckpointError(
+    return DamagedError(
         f"checkpoint {path} is truncated: it ends after {there}{of} bytes, as after a full disk or an interrupted "
         "copy. Resume from the one before it with --resume-previous"
     )
@@ -198,38 +240,78 @@ def _key(key: Any, place: str) -> Any:
     raise TypeError(f"{place} has the key {key!r}; keys of a checkpoint must be str or int")
 
 
-def _value(plain: Any, blobs: memoryview) -> Any:
-    """Rebuild the tree. Blobs are stored in the order in which the tree refers to them."""
-    taken = 0
+class _Reader:
+    """Rebuilds a tree. Blobs are stored in the order in which the tree refers to them.
 
-    def take(length: int) -> memoryview:
-        nonlocal taken
-        taken += length
-        return blobs[taken - length : taken]
+    The tree may be forged: everything unexpected is a ValueError, and nothing is allocated that the file does not hold.
+    """
 
-    def build(node: Any) -> Any:
-        if not isinstance(node, list):
-            return node
-        kind, *rest = node
-        if kind == "map":
-            return {key: build(item) for key, item in rest[0]}
-        if kind in ("list", "tuple"):
-            items = [build(item) for item in rest[0]]
-            return items if kind == "list" else tuple(items)
-        if kind == "bytes":
-            return bytes(take(rest[0]))
-        dtype, shape, length = rest
-        if kind == "array":
-            return np.frombuffer(bytearray(take(length)), np.dtype(dtype)).reshape(shape)
-        return _tensor(dtype, shape, take(length))
+    def __init__(self, blobs: bytes) -> None:
+        self._blobs, self._taken = memoryview(blobs), 0
 
-    return build(plain)
+    def value(self, plain: Any) -> Any:
+        tree = self._build(plain)
+        if self._taken != len(self._blobs):
+            raise ValueError(f"the tree refers to {self._taken:,} of {len(self._blobs):,} bytes")
+        return tree
+
+    def _build(self, node: Any) -> Any:
+        match node:
+            case None | bool() | int() | float() | str():
+                return node
+            case ["map", [*pairs]]:
+                return {_str_or_int(key): self._build(item) for key, item in pairs}
+            case ["list", [*items]]:
+                return [self._build(item) for item in items]
+            case ["tuple", [*items]]:
+                return tuple(self._build(item) for item in items)
+            case ["bytes", length]:
+                return bytes(self._take(length))
+            case ["array", str(dtype), [*shape], length]:
+                return _array(dtype, shape, self._take(length))
+            case ["tensor", str(dtype), [*shape], length]:
+                return _tensor(dtype, shape, self._take(length))
+        raise ValueError(f"the tree holds a {str(node)[:40]!r}, which is no value")
+
+    def _take(self, length: Any) -> memoryview:
+        if not 0 <= _size(length) <= len(self._blobs) - self._taken:
+            raise ValueError(f"a value of {length} bytes, with {len(self._blobs) - self._taken} left")
+        self._taken += length
+        return self._blobs[self._taken - length : self._taken]
 
 
-def _tensor(dtype: str, shape: list[int], raw: memoryview) -> Any:
+def _str_or_int(key: Any) -> str | int:
+    if isinstance(key, str) or type(key) is int:
+        return key
+    raise ValueError(f"the key {key!r} is neither str nor int")
+
+
+def _size(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no size")
+    return value
+
+
+def _array(dtype: str, shape: list[Any], raw: memoryview) -> npt.NDArray[Any]:
+    if not _SAFE_DTYPE.fullmatch(dtype):
+        raise ValueError(f"{dtype!r} is not the dtype of an array of plain values")
+    kind = np.dtype(dtype)
+    _check_size(shape, kind.itemsize, raw)
+    return np.frombuffer(bytearray(raw), kind).reshape(shape)
+
+
+def _tensor(dtype: str, shape: list[Any], raw: memoryview) -> Any:
     import torch
 
-    kind = getattr(torch, dtype)
+    kind = getattr(torch, dtype, None)
+    if not isinstance(kind, torch.dtype):
+        raise ValueError(f"{dtype!r} is not a dtype of torch")
+    _check_size(shape, kind.itemsize, raw)
     if not raw:
         return torch.empty(shape, dtype=kind)
     return torch.frombuffer(bytearray(raw), dtype=torch.uint8).view(kind).reshape(shape)
+
+
+def _check_size(shape: list[Any], itemsize: int, raw: memoryview) -> None:
+    if math.prod(map(_size, shape)) * itemsize != len(raw):
+        raise ValueError(f"a shape of {shape} does not have {len(raw)} bytes")

@@ -73,7 +73,10 @@ class RunDir:
             raise ConfigError(f"--resume: {path} holds no run; leave out --resume to start one there")
         if not resume:
             _check_free(path, force)
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"--run-dir {path} cannot be made: {error.strerror}; name another directory") from error
         run = cls(path, _lock(path))
         if force or (not resume and never_started(path)):
             run._clear()
