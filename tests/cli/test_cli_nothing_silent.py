@@ -1,6 +1,7 @@
 """Nothing is silent: Ctrl-C is answered at once, faults and leaks are named, and each error is printed once."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -66,3 +67,50 @@ def test_ctrl_c_is_answered_while_the_update_lasts_and_the_second_one_stops_at_o
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=30) == 130
     assert process.stderr.read() == "ninelives: interrupted\n"
+
+
+BREAKS = '''
+from game import Calm
+
+class Breaks(Calm):
+    """Raises in step 7 of each of its first episodes."""
+
+    broken = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        self.steps += 1
+        if self.steps == 7 and Breaks.broken < {times}:
+            Breaks.broken += 1
+            int("no number")
+        obs, reward, _, _, info = super().step(action)
+        return obs, reward, self.steps == 20, False, info
+'''
+"""The exception arises below the environment's own line; a replay in a new process raises it again."""
+
+
+def test_a_run_with_faults_names_their_line_and_ends_with_the_command_that_explains_them(ninelives, here):
+    (here / "mygame.py").write_text(BREAKS.format(times=1))
+    flags = ("--timesteps", "128", "--run-dir", "one")
+    done = ninelives("train", "mygame:Breaks", *flags, *SMALL)
+    assert done.code == 0, done.err
+    line = 1 + next(n for n, text in enumerate(BREAKS.splitlines()) if "int(" in text)
+    assert f"in step, at {here}/mygame.py:{line} in step" in done.out
+    assert re.fullmatch(r"\d+ faults?.*; what happened: ninelives doctor one", done.out.splitlines()[-1])
+
+
+def test_a_run_that_its_faults_end_names_the_command_below_the_error(ninelives, here):
+    (here / "mygame.py").write_text(BREAKS.format(times=1000))
+    flags = ("--pool.max-restarts-per-slot", "1", "--timesteps", "2000", "--run-dir", "one")
+    done = ninelives("train", "mygame:Breaks", *flags, *SMALL)
+    assert done.code == 1
+    assert "every slot is quarantined" in done.err
+    assert done.err.splitlines()[-1].endswith("slots 0-1 quarantined; what happened: ninelives doctor one")
+
+
+def test_a_run_without_faults_mentions_none(ninelives):
+    done = ninelives("train", "CartPole-v1", "--timesteps", "64", "--run-dir", "one", *SMALL)
+    assert "doctor" not in done.out

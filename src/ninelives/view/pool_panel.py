@@ -7,6 +7,7 @@ from typing import Any
 
 from ninelives.events import Event, FaultSeen, PoolStarted, SlotQuarantined, WorkerReady, WorkerRecycled
 from ninelives.view.pool_model import STATES, PoolModel
+from ninelives.view.stacks import place_of
 from ninelives.view.words import clock_time, plural, slots_in_words
 
 STATE_STYLES = {"starting": "cyan", "running": "green", "hung": "red", "restarting": "yellow", "quarantined": "magenta"}
@@ -17,8 +18,7 @@ MOST_STARTING = 4
 def event_line(event: Event, model: PoolModel) -> str:
     """One line about an event that a person wants to see; empty for the rest."""
     if isinstance(event, FaultSeen):
-        slots = event.slots if event.culprit is None else (event.culprit,)
-        return f"{slots_in_words(slots)} (worker {event.worker}): {event.summary}"
+        return _fault_line(event)
     if isinstance(event, WorkerReady):
         return _ready_line(event, model)
     if isinstance(event, SlotQuarantined):
@@ -29,6 +29,13 @@ def event_line(event: Event, model: PoolModel) -> str:
         size = f"{plural(event.num_envs, 'slot')}, {plural(event.workers, 'worker')}"
         return f"{event.env}: {size}, up after {event.seconds:.2f} s"
     return ""
+
+
+def _fault_line(fault: FaultSeen) -> str:
+    slots = fault.slots if fault.culprit is None else (fault.culprit,)
+    place = place_of(fault)
+    where = f", at {place}" if place else ""
+    return f"{slots_in_words(slots)} (worker {fault.worker}): {fault.summary}{where}"
 
 
 def _ready_line(event: WorkerReady, model: PoolModel) -> str:

@@ -10,6 +10,8 @@ import os
 import re
 from dataclasses import dataclass
 
+from ninelives.events import FaultSeen
+
 _DUMPED = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$', re.MULTILINE)
 _TRACED = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$', re.MULTILINE)
 _NATIVE = re.compile(r"^(?P<library>[^\s(]+)\((?P<symbol>[^)+]*)[^)]*\) ?\[0x", re.MULTILINE)
@@ -31,6 +33,11 @@ class Frame:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} in {self.function}"
+
+
+def place_of(fault: FaultSeen) -> str:
+    """Where in the environment's code a fault arose; empty if neither traceback nor stack shows it."""
+    return raising_line(fault.traceback) if fault.traceback else blamed_line(fault.stderr_tail)
 
 
 def blamed_line(dump: str) -> str:

@@ -1,6 +1,6 @@
 """The doctor names the line that is to blame, not the machinery around it."""
 
-from ninelives.cli.diagnosis.stacks import blamed_line, exception_line, raising_line
+from ninelives.view.stacks import blamed_line, exception_line, raising_line
 
 OURS = """\
   File "/opt/lib/ninelives/worker/main.py", line 111 in serve
