@@ -114,3 +114,19 @@ def test_a_run_that_its_faults_end_names_the_command_below_the_error(ninelives, 
 def test_a_run_without_faults_mentions_none(ninelives):
     done = ninelives("train", "CartPole-v1", "--timesteps", "64", "--run-dir", "one", *SMALL)
     assert "doctor" not in done.out
+
+
+def test_an_environment_that_does_not_start_is_reported_once_and_leaves_no_row(ninelives, here):
+    done = ninelives("train", "game:NeedsRom", "--timesteps", "64", "--run-dir", "runs/one", "--n-envs", "2")
+    assert done.code == 2
+    assert (done.out + done.err).count("it needs your own ROM") == 1
+    done = ninelives("train", "game:Unbuildable", "--timesteps", "64", "--run-dir", "runs/two", "--n-envs", "2")
+    assert "KeyError" not in done.out
+    assert done.err.count("never started") == 1
+    assert ninelives("runs").out == "no runs in runs; `ninelives train ENV` creates one\n"
+
+
+def test_workers_that_start_are_counted_by_how_many_there_will_be(ninelives):
+    done = ninelives("train", "CartPole-v1", "--timesteps", "64", "--ppo.n-steps", "8", "--n-envs", "8")
+    chosen = re.search(r"8 slots, (\d+) worker", done.out)[1]
+    assert set(re.findall(r"worker \d+/(\d+)", done.out)) == {chosen}

@@ -35,7 +35,7 @@ class Frame:
         return f"{self.file}:{self.line} in {self.function}"
 
 
-def place_of(fault: FaultSeen) -> str:
+def fault_place(fault: FaultSeen) -> str:
     """Where in the environment's code a fault arose; empty if neither traceback nor stack shows it."""
     return raising_line(fault.traceback) if fault.traceback else blamed_line(fault.stderr_tail)
 

@@ -11,7 +11,7 @@ from ninelives.cli.diagnosis import advice
 from ninelives.cli.diagnosis.finding import Finding, Severity
 from ninelives.cli.diagnosis.run_history import RunHistory
 from ninelives.events import FaultSeen, SlotHealed
-from ninelives.view.stacks import exception_line, place_of
+from ninelives.view.stacks import exception_line, fault_place
 from ninelives.view.words import plural, seconds_in_words, slots_in_words, times
 
 MANY_SLOTS = 6
@@ -41,7 +41,7 @@ def cause_of(fault: FaultSeen) -> Cause:
     """The part of a fault that repeats, without the times, seeds and numbers in its text."""
     code = "" if fault.exit_code is None else f"code {fault.exit_code}"
     how = fault.signal or code or exception_line(fault.traceback)
-    return Cause(fault.kind, fault.phase, fault.during_start, how, place_of(fault))
+    return Cause(fault.kind, fault.phase, fault.during_start, how, fault_place(fault))
 
 
 def slots_at_fault(fault: FaultSeen) -> tuple[int, ...]:
