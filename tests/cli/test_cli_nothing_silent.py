@@ -130,3 +130,29 @@ def test_workers_that_start_are_counted_by_how_many_there_will_be(ninelives):
     done = ninelives("train", "CartPole-v1", "--timesteps", "64", "--ppo.n-steps", "8", "--n-envs", "8")
     chosen = re.search(r"8 slots, (\d+) worker", done.out)[1]
     assert set(re.findall(r"worker \d+/(\d+)", done.out)) == {chosen}
+
+
+HANGS = '''
+import os, time
+from game import Calm
+
+class Hangs(Calm):
+    """Hangs once, in the first step that finds no file ``hung``."""
+
+    def step(self, action):
+        if not os.path.exists(os.environ["GAME_DIR"] + "/hung"):
+            open(os.environ["GAME_DIR"] + "/hung", "w").close()
+            time.sleep(1000)
+        return super().step(action)
+'''
+
+
+def test_the_doctor_of_a_training_run_speaks_in_flags_and_names_the_environments_line(process, here):
+    (here / "mygame.py").write_text(HANGS)
+    flags = ("--pool.step-timeout-s", "0.5", "--timesteps", "64", "--run-dir", "one")
+    done = process("train", "mygame:Hangs", *flags, *SMALL, GAME_DIR=str(here))
+    assert done.code == 0, done.err
+    explained = process("doctor", "one").out
+    line = 1 + next(n for n, text in enumerate(HANGS.splitlines()) if "sleep" in text)
+    assert f"at {here}/mygame.py:{line} in step" in explained
+    assert "if it is only slow, raise --pool.step-timeout-s above 0.5 s" in explained

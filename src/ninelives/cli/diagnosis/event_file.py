@@ -16,6 +16,7 @@ from typing import Any
 from ninelives import events
 from ninelives.errors import ConfigError
 from ninelives.events import Event
+from ninelives.train.saving.run_dir import starts_of
 
 EVENTS_FILE = "events.jsonl"
 TRAINERS_POOL = "pool"
@@ -52,6 +53,15 @@ def read_events(run_dir: Path) -> EventFile:
             return _parse(path, [line for line in lines if line.strip()])
     except OSError as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error.strerror}") from error
+
+
+def command_of(run_dir: Path) -> list[Any]:
+    """The command line of a training run's latest start; empty for the run directory of a pool."""
+    return next((start["command"] for start in reversed(starts_of(run_dir)) if _is_list(start.get("command"))), [])
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list)
 
 
 def _events_file(run_dir: Path) -> Path:
