@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from ninelives.cli.reporting import leak_watch
+
 SMALL = ("--ppo.n-steps", "32", "--n-envs", "2", "--pool.workers", "1", "--overlap", "off")
 
 GATED = '''
@@ -156,3 +158,31 @@ def test_the_doctor_of_a_training_run_speaks_in_flags_and_names_the_environments
     line = 1 + next(n for n, text in enumerate(HANGS.splitlines()) if "sleep" in text)
     assert f"at {here}/mygame.py:{line} in step" in explained
     assert "if it is only slow, raise --pool.step-timeout-s above 0.5 s" in explained
+
+
+LEAKS = '''
+from game import Calm
+
+class Leaks(Calm):
+    """Never frees a megabyte in each step."""
+
+    kept = []
+
+    def step(self, action):
+        Leaks.kept.append(bytearray(b"x") * 1_000_000)
+        return super().step(action)
+'''
+
+
+def test_a_leak_is_named_while_training_with_a_flag_that_cures_it(ninelives, here, monkeypatch):
+    monkeypatch.setattr(leak_watch, "EVERY_S", 0.01)
+    (here / "mygame.py").write_text(LEAKS)
+    small = ("--n-envs", "2", "--pool.workers", "1", "--ppo.n-steps", "8", "--overlap", "off", "--timesteps", "256")
+    done = ninelives("train", "mygame:Leaks", *small, "--run-dir", "one")
+    assert done.code == 0, done.err
+    flag = re.search(r"worker 0 grows steadily, from .*--pool.max-rss-bytes (\d+) replaces", done.out)
+    assert flag
+    assert done.out.index(flag[0]) < done.out.index("done: 256 steps") < done.out.rindex(flag[0])
+    cured = ninelives("train", "mygame:Leaks", *small, "--run-dir", "two", "--pool.max-rss-bytes", flag[1])
+    assert cured.code == 0, cured.err
+    assert "grows steadily" not in cured.out

@@ -9,11 +9,8 @@ from typing import Any
 from ninelives.cli.diagnosis.finding import Finding, Severity
 from ninelives.cli.diagnosis.run_history import RunHistory
 from ninelives.events import KeeperLost, RestartScheduled, SlotQuarantined, WorkerReady, WorkerRecycled
-from ninelives.view.memory_growth import memory_limit
+from ninelives.view.memory_growth import GREW_BYTES, GREW_FACTOR, memory_limit
 from ninelives.view.words import bytes_in_words, plural, seconds_in_words, slots_in_words, times
-
-GREW_FACTOR, GREW_BYTES = 1.5, 50_000_000
-"""A worker must have grown by both to be suspected of a leak: small processes grow by half while warming up."""
 
 STRAGGLER_STEPS, STRAGGLER_S = 50, 1e-4
 """The median of fewer steps is chance, and a few microseconds do not matter."""
