@@ -66,7 +66,7 @@ class EnvWarned(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerSpawned(Event):
-    """A process was started for these slots."""
+    """A process was started for these slots; ``total`` is 0 while the number of workers is still to be chosen."""
 
     started: int
     total: int

@@ -135,7 +135,7 @@ def test_every_worker_that_is_starting_is_listed_with_phase_and_time():
 def test_without_a_terminal_a_start_is_printed_as_lines(lines):
     lines.emit(WorkerSpawned(**about(2), started=1, total=8))
     lines.emit(PhaseEntered(**about(2, at_s=1000.1), phase="construct"))
-    lines.emit(ready(2, at_s=1000.5))
+    lines.emit(ready(2, at_s=1000.5, total=8))
     lines.emit(ready(2, generation=2, at_s=1009.0))
     assert lines.written() == [
         "worker 3/8: construct 0.4 s, ready after 0.25 s",

@@ -203,7 +203,9 @@ def test_workers_killed_at_close_point_to_the_closing_time():
 
 def test_a_growing_worker_is_suspected_of_a_leak():
     ready = WorkerReady(at_s=100.0, worker=0, rss_bytes=100 * MB, seconds=0.1, ready=1, total=1)
-    assert only(ready, sample({"rss_bytes": 300 * MB})).title == "worker 0 grew from 100 MB to 300 MB"
+    grown = only(ready, sample({"rss_bytes": 300 * MB}))
+    assert grown.title == "worker 0 grew from 100 MB to 300 MB"
+    assert grown.advice == ("if it keeps growing, max_rss_bytes=240_000_000 replaces it before it gets that large",)
     assert findings_of(started(), ready, sample({"rss_bytes": 120 * MB}), closed()) == []
 
 

@@ -113,6 +113,14 @@ def test_a_poison_action_is_named_with_its_place():
     assert "action 3 breaks the environment every time: slot 1 at step 40, slot 1 at step 9" in titles
 
 
+def test_a_poison_action_is_named_with_the_environments_line():
+    traceback = 'Traceback (most recent call last):\n  File "/home/me/game.py", line 8, in step\nValueError: no'
+    raised = fault(110.0, kind="raised", summary="raised ValueError: no in step", signal=None, traceback=traceback)
+    found = findings_of(raised, failed(110.2, 1, "poison", 40))
+    (poison,) = [finding for finding in found if "every time" in finding.title]
+    assert "at /home/me/game.py:8 in step" in poison.details
+
+
 def test_a_reset_that_breaks_every_time_is_not_blamed_on_an_action():
     titles = [f.title for f in findings_of(fault(110.0, phase="reset"), failed(110.2, 1, "poison", 40))]
     assert "the autoreset breaks the environment every time: slot 1 at step 40" in titles

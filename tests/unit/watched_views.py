@@ -19,8 +19,8 @@ def about(worker, generation=1, at_s=1000.0):
     return {"worker": worker, "slots": (2 * worker, 2 * worker + 1), "generation": generation, "at_s": at_s}
 
 
-def ready(worker, generation=1, at_s=1000.0):
-    return WorkerReady(**about(worker, generation, at_s), seconds=0.25, ready=1, total=2)
+def ready(worker, generation=1, at_s=1000.0, total=2):
+    return WorkerReady(**about(worker, generation, at_s), seconds=0.25, ready=1, total=total)
 
 
 def workers_up(model, workers):

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from ninelives.cli.reporting.demo_report import DemoCallback
+from ninelives.cli.reporting.fault_count import FaultCount
 from ninelives.errors import ConfigError, WorkerStartError
 from ninelives.train.config.classes import NormaliseConfig, PpoConfig, TrainConfig
 
 if TYPE_CHECKING:
     from ninelives.cli.reporting.demo_report import DemoReport
+    from ninelives.train.callbacks import Callback
 
 FOREVER = 10**9
 """Number of steps that is never reached: the demo ends by time."""
@@ -67,10 +69,14 @@ class DemoCommand:
         missing = [name for name in ("torch", "matplotlib") if importlib.util.find_spec(name) is None]
         if missing:
             raise ConfigError(f"the demo needs {' and '.join(missing)}: pip install 'ninelives[train]'")
-        report, run_dir = train(replace(self.chosen(), run_dir=new_run_dir(), visualize=self.visualize), self.seconds)
+        config, faults = replace(self.chosen(), run_dir=new_run_dir(), visualize=self.visualize), FaultCount()
+        with faults.named_in_errors():
+            report, run_dir = train(config, self.seconds, faults)
         for line in report.lines():
             print(line)
         print(f"curve: {draw(report, run_dir)}")
+        for line in faults.lines():
+            print(line)
         return 0 if report.recovered else 1
 
     def chosen(self) -> TrainConfig:
@@ -97,7 +103,7 @@ def reason_not_to_start(config: TrainConfig) -> str | None:
         return lines[-1]
 
 
-def train(config: TrainConfig, seconds: float) -> tuple[DemoReport, Path]:
+def train(config: TrainConfig, seconds: float, *more: Callback) -> tuple[DemoReport, Path]:
     """Train until the time is over, with display and logs, and kill a worker halfway."""
     from ninelives.cli.reporting.display import Display
     from ninelives.cli.reporting.run_logs import RunLogger
@@ -106,7 +112,8 @@ def train(config: TrainConfig, seconds: float) -> tuple[DemoReport, Path]:
 
     callback = DemoCallback(seconds)
     with ProgressView() as view, RunLogger() as reports:
-        result = run_training(config, [reports, Display(view, visualize=config.visualize, seconds=seconds), callback])
+        display = Display(view, visualize=config.visualize, seconds=seconds)
+        result = run_training(config, [reports, display, callback, *more])
     if result.stopped and not callback.is_over:
         raise KeyboardInterrupt
     assert result.run_dir is not None

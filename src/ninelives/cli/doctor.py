@@ -32,10 +32,13 @@ class DoctorCommand:
 def run_report(run_dir: Path) -> int:
     """Read, diagnose, print."""
     from ninelives.cli.diagnosis import diagnose
-    from ninelives.cli.diagnosis.event_file import read_events
+    from ninelives.cli.diagnosis.event_file import command_of, read_events
+    from ninelives.cli.diagnosis.wording import by_command_line, in_flags
 
     file = read_events(run_dir)
     overview, findings = diagnose(file.events)
+    if by_command_line(command_of(run_dir)):
+        findings = [in_flags(finding) for finding in findings]
     for line in overview:
         say(line)
     if file.cut_short:

@@ -113,7 +113,10 @@ def _guarded(run: Callable[[], int]) -> int:
 
 
 def _say(message: object, code: int) -> int:
+    """Print the message and the notes of the exception that is being handled."""
     print(f"ninelives: {message}", file=sys.stderr)
+    for note in getattr(sys.exc_info()[1], "__notes__", ()):
+        print(note, file=sys.stderr)
     return code
 
 

@@ -18,8 +18,10 @@ from ninelives.spec.env import EnvSpec
 from ninelives.train.config.classes import TrainConfig
 
 if TYPE_CHECKING:
+    from ninelives.train.callbacks import Callback
     from ninelives.train.config.layers import Setting
     from ninelives.train.records import Result
+    from ninelives.view.progress import ProgressView
 
 Given: Any = flags_of(TrainConfig, without=("env",))
 
@@ -54,12 +56,18 @@ class TrainCommand:
         """Train and print the result."""
         if importlib.util.find_spec("torch") is None:
             raise ConfigError("training needs torch: pip install 'ninelives[train]'")
+        from ninelives.cli.reporting.fault_count import FaultCount
+        from ninelives.cli.reporting.leak_watch import LeakWatch
         from ninelives.cli.reporting.run_logs import check_extras
+        from ninelives.view.progress import ProgressView
 
         config = with_run_dir(with_model_file(self.settings()))
         check_extras(config)
-        result = train(config)
-        for line in summary(result):
+        view, faults = ProgressView(), FaultCount()
+        leaks = LeakWatch(view.say)
+        with faults.named_in_errors():
+            result = train(config, view, faults, leaks)
+        for line in (*summary(result), *leaks.lines, *faults.lines()):
             print(line)
         return INTERRUPTED if result.stopped else SUCCESS
 
@@ -129,15 +137,14 @@ def with_model_file(config: TrainConfig) -> TrainConfig:
     return config if config.model is None else replace(config, model=checkpoint_of(config.model, "newest"))
 
 
-def train(config: TrainConfig) -> Result:
-    """Train with logs and live display."""
+def train(config: TrainConfig, view: ProgressView, *more: Callback) -> Result:
+    """Train with logs, live display and ``more`` callbacks."""
     from ninelives.cli.reporting.display import Display
     from ninelives.cli.reporting.run_logs import RunLogger
     from ninelives.train.run import train as run_training
-    from ninelives.view.progress import ProgressView
 
-    with ProgressView() as view, RunLogger() as reports:
-        return run_training(config, [reports, Display(view, visualize=config.visualize)])
+    with view, RunLogger() as reports:
+        return run_training(config, [reports, Display(view, visualize=config.visualize), *more])
 
 
 def summary(result: Result) -> list[str]:

@@ -65,6 +65,9 @@ class Callback:
     def on_checkpoint(self, written: records.CheckpointWritten) -> None:
         """A checkpoint is on disk."""
 
+    def on_stop_signal(self) -> None:
+        """Ctrl-C or SIGTERM arrived: the run ends after this update. Called in the signal handler: take no lock."""
+
     def on_end(self, result: records.Result) -> None:
         """The run ended without an error."""
 
@@ -122,13 +125,17 @@ class Callbacks(Callback):
         """Call all callbacks."""
         self._call_all("on_checkpoint", written)
 
+    def on_stop_signal(self) -> None:
+        """Call all callbacks."""
+        self._call_all("on_stop_signal")
+
     def on_end(self, result: records.Result) -> None:
         """Call all callbacks."""
         self._call_all("on_end", result)
 
-    def _call_all(self, name: str, record: Any) -> None:
+    def _call_all(self, name: str, *record: Any) -> None:
         for callback in self._all:
-            self._call(getattr(callback, name), record)
+            self._call(getattr(callback, name), *record)
 
     def _call(self, method: Callable[..., None], *args: Any) -> None:
         try:

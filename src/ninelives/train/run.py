@@ -62,7 +62,7 @@ def train(config: TrainConfig, callbacks: Sequence[Callback] = (), *, sinks: Seq
         stack.enter_context(_torch_threads_restored())
         pool = stack.enter_context(_make_pool(config, run_dir, (bridge, *sinks)))
         session = stack.enter_context(Session(config, pool, listeners, bridge, found, device, because))
-        stop = stack.enter_context(_stop_on_signal())
+        stop = stack.enter_context(_stop_on_signal(listeners))
         return _Run(config, session, listeners, run_dir, stop).train()
 
 
@@ -191,7 +191,7 @@ def _torch_threads_restored() -> Iterator[None]:
 
 
 @contextmanager
-def _stop_on_signal() -> Iterator[threading.Event]:
+def _stop_on_signal(callbacks: Callbacks) -> Iterator[threading.Event]:
     """The first Ctrl-C or SIGTERM ends the run after this update, with everything saved; the second one at once."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -202,6 +202,7 @@ def _stop_on_signal() -> Iterator[threading.Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
+        callbacks.on_stop_signal()
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -115,20 +115,16 @@ class PoolModel:
     def starting(self, now_s: float) -> list[str]:
         """``worker 3/8: construct 0.4 s`` for each worker that is starting or restarting."""
         return [
-            f"{self.place_of(worker, status.state == 'starting')}: {status.phase or 'waiting'} "
+            f"{place_of(worker, status.state == 'starting', self.total_workers)}: {status.phase or 'waiting'} "
             f"{now_s - status.since_s:.1f} s"
             for worker, status in sorted(self.workers.items())
             if status.state in ("starting", "restarting")
         ]
 
-    def place_of(self, worker: int, first: bool) -> str:
-        """``worker 3/8`` during its first start; later ``worker 2``, its index everywhere else."""
-        return f"worker {worker + 1}/{max(self.total_workers, worker + 1)}" if first else f"worker {worker}"
-
     def _note_worker(self, event: Event, status: WorkerStatus) -> None:
         status.slots, status.generation = event.slots or status.slots, event.generation or status.generation
         if isinstance(event, WorkerSpawned):
-            self.total_workers = max(self.total_workers, event.total)
+            self.total_workers = event.total or self.total_workers
             status.state = "starting" if status.generation == 1 else "restarting"
         elif isinstance(event, PhaseEntered):
             status.phase, status.since_s = event.phase, event.at_s
@@ -145,3 +141,8 @@ class PoolModel:
         """Slots of one worker report the same process: count it once."""
         if per_slot:
             self.memory_bytes = sum({n.get("worker"): int(n.get("rss_bytes", 0)) for n in per_slot}.values())
+
+
+def place_of(worker: int, first: bool, total: int) -> str:
+    """``worker 3/8`` during its first start, if it is one of the 8; otherwise ``worker 2``, its index."""
+    return f"worker {worker + 1}/{total}" if first and worker < total else f"worker {worker}"

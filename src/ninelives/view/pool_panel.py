@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ninelives.events import Event, FaultSeen, PoolStarted, SlotQuarantined, WorkerReady, WorkerRecycled
-from ninelives.view.pool_model import STATES, PoolModel
+from ninelives.view.pool_model import STATES, PoolModel, place_of
+from ninelives.view.stacks import fault_place
 from ninelives.view.words import clock_time, plural, slots_in_words
 
 STATE_STYLES = {"starting": "cyan", "running": "green", "hung": "red", "restarting": "yellow", "quarantined": "magenta"}
@@ -17,8 +18,7 @@ MOST_STARTING = 4
 def event_line(event: Event, model: PoolModel) -> str:
     """One line about an event that a person wants to see; empty for the rest."""
     if isinstance(event, FaultSeen):
-        slots = event.slots if event.culprit is None else (event.culprit,)
-        return f"{slots_in_words(slots)} (worker {event.worker}): {event.summary}"
+        return "" if _is_told_by_error(event) else _fault_line(event)
     if isinstance(event, WorkerReady):
         return _ready_line(event, model)
     if isinstance(event, SlotQuarantined):
@@ -31,6 +31,18 @@ def event_line(event: Event, model: PoolModel) -> str:
     return ""
 
 
+def _is_told_by_error(fault: FaultSeen) -> bool:
+    """An exception before the first observation ends the start at once, with an error that says all of this."""
+    return fault.during_start and bool(fault.traceback)
+
+
+def _fault_line(fault: FaultSeen) -> str:
+    slots = fault.slots if fault.culprit is None else (fault.culprit,)
+    place = fault_place(fault)
+    where = f", at {place}" if place else ""
+    return f"{slots_in_words(slots)} (worker {fault.worker}): {fault.summary}{where}"
+
+
 def _ready_line(event: WorkerReady, model: PoolModel) -> str:
     worker = event.worker or 0
     status = model.workers.get(worker)
@@ -38,7 +50,7 @@ def _ready_line(event: WorkerReady, model: PoolModel) -> str:
     took = f"{'ready' if first else 'back'} after {event.seconds:.2f} s"
     if status is not None and status.phase == "construct":
         took = f"construct {event.at_s - status.since_s:.1f} s, {took}"
-    return f"{model.place_of(worker, first)}: {took}"
+    return f"{place_of(worker, first, event.total)}: {took}"
 
 
 def status_line(model: PoolModel) -> str:

@@ -6,10 +6,12 @@ few times a second at most. Several threads may call it; one at a time draws.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, TextIO
 
@@ -21,6 +23,9 @@ from ninelives.view.train_panel import LATEST, heal_line, panel, status_line
 
 STATUS_EVERY_S = 5.0
 """Status lines that come more often than this are not read."""
+
+STDERR = 2
+"""File descriptor; on a terminal a ``\\r`` writes over the ``^C``, or over the lower edge of the panel."""
 
 
 class ProgressView:
@@ -48,6 +53,13 @@ class ProgressView:
         """Show a sentence that must not be left out."""
         with self._lock:
             self._output.say(line)
+
+    def announce(self, line: str) -> None:
+        """Show a sentence now and until the end. For signal handlers: takes no lock and uses no buffered stream."""
+        self.model.notice = line
+        start, end = "\r" if os.isatty(STDERR) else "", "" if self.is_live else "\n"
+        with suppress(OSError):
+            os.write(STDERR, f"{start}ninelives: {line}{end}".encode())
 
     def begin(self, name: str, step: int, total: int, seconds: float | None = None) -> None:
         """The run starts, at ``step`` of ``total``; with ``seconds``, it ends by time instead of steps."""

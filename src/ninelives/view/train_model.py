@@ -43,6 +43,7 @@ class TrainModel:
     idle: dict[str, float] = field(default_factory=dict)
     losses: dict[str, float] = field(default_factory=dict)
     checkpoint_step: int | None = None
+    notice: str = ""
     pool: PoolModel = field(default_factory=PoolModel)
     curve: list[tuple[int, float]] = field(default_factory=list)
     _pace: deque[tuple[float, int]] = field(default_factory=deque)

@@ -77,6 +77,8 @@ def panel(model: TrainModel, now: float, event_lines: Sequence[str]) -> Any:
     if len(model.curve) > 1:
         rows.append(Text(sparkline([value for _, value in model.thin_curve()]), style="green"))
     rows.append(Text("   ".join([_idle(model)] * bool(model.idle) + [_faults(model)])))
+    if model.notice:
+        rows.append(Text(model.notice, style="bold yellow"))
     rows += [Text(line, style="cyan") for line in model.pool.starting(now)[:LATEST]]
     rows += [Text(line, style="dim", overflow="ellipsis", no_wrap=True) for line in event_lines]
     return Panel(Group(*rows), title=f"ninelives {model.name}".rstrip(), title_align="left")

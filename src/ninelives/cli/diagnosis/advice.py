@@ -9,6 +9,7 @@ from itertools import pairwise
 from ninelives.cli.diagnosis.run_history import RunHistory
 from ninelives.events import FaultSeen
 from ninelives.supervise.exits import Ending
+from ninelives.view.memory_growth import memory_limit
 from ninelives.view.words import bytes_in_words
 
 TOGETHER_S = 1.0
@@ -85,7 +86,7 @@ def _crashed(run: RunHistory, fault: FaultSeen) -> Iterable[str]:
     initial = run.sizes_of(fault.worker)
     if initial and size > GREW * initial[0]:
         grew = f"it grew from {bytes_in_words(initial[0])} to {bytes_in_words(size)}"
-        yield f"{grew}: max_rss_bytes={int(0.8 * size):_} replaces a worker before it gets that large"
+        yield f"{grew}: max_rss_bytes={memory_limit(size):_} replaces a worker before it gets that large"
 
 
 def _repeated(faults: list[FaultSeen]) -> Iterable[str]:

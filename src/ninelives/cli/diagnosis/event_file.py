@@ -16,6 +16,7 @@ from typing import Any
 from ninelives import events
 from ninelives.errors import ConfigError
 from ninelives.events import Event
+from ninelives.train.saving.run_dir import starts_of
 from ninelives.view.jsonl import rotated
 
 EVENTS_FILE = "events.jsonl"
@@ -53,6 +54,15 @@ def read_events(run_dir: Path) -> EventFile:
         return _parse(path, [line for file in files for line in _lines_of(file)])
     except OSError as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error.strerror}") from error
+
+
+def command_of(run_dir: Path) -> list[Any]:
+    """The command line of a training run's latest start; empty for the run directory of a pool."""
+    return next((start["command"] for start in reversed(starts_of(run_dir)) if _is_list(start.get("command"))), [])
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list)
 
 
 def _events_file(run_dir: Path) -> Path:

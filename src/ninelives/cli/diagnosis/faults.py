@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from ninelives.cli.diagnosis import advice
 from ninelives.cli.diagnosis.finding import Finding, Severity
 from ninelives.cli.diagnosis.run_history import RunHistory
-from ninelives.cli.diagnosis.stacks import blamed_line, exception_line, raising_line
 from ninelives.events import FaultSeen, SlotHealed
+from ninelives.view.stacks import exception_line, fault_place
 from ninelives.view.words import plural, seconds_in_words, slots_in_words, times
 
 MANY_SLOTS = 6
@@ -41,8 +41,7 @@ def cause_of(fault: FaultSeen) -> Cause:
     """The part of a fault that repeats, without the times, seeds and numbers in its text."""
     code = "" if fault.exit_code is None else f"code {fault.exit_code}"
     how = fault.signal or code or exception_line(fault.traceback)
-    where = raising_line(fault.traceback) if fault.traceback else blamed_line(fault.stderr_tail)
-    return Cause(fault.kind, fault.phase, fault.during_start, how, where)
+    return Cause(fault.kind, fault.phase, fault.during_start, how, fault_place(fault))
 
 
 def slots_at_fault(fault: FaultSeen) -> tuple[int, ...]:

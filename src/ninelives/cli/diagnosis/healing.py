@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from ninelives.cli.diagnosis.finding import Finding, Severity
 from ninelives.cli.diagnosis.run_history import RunHistory
-from ninelives.events import HealFailed, ReplayProgress, SlotHealed, SpareStepped, WorkerReady
+from ninelives.events import FaultSeen, HealFailed, ReplayProgress, SlotHealed, SpareStepped, WorkerReady
+from ninelives.view.stacks import fault_place
 from ninelives.view.words import plural, seconds_in_words, slots_in_words, times
 
 MANY_SLOTS = 6
@@ -143,9 +144,15 @@ def _poison(run: RunHistory, failed: list[HealFailed]) -> Iterable[Finding]:
         yield Finding(
             Severity.PROBLEM,
             f"{name} breaks the environment every time: {_places(events)}",
-            ("tried once more after a replay, with the same result", *([last.summary.splitlines()[0]] if last else [])),
+            ("tried once more after a replay, with the same result", *(_cause(last) if last else ())),
             ("reproduce it with the same seed and actions outside the pool, and fix it there",),
         )
+
+
+def _cause(fault: FaultSeen) -> Iterable[str]:
+    yield fault.summary.splitlines()[0]
+    if place := fault_place(fault):
+        yield f"at {place}"
 
 
 def _gave_up(run: RunHistory, failed: list[HealFailed]) -> Iterable[Finding]:

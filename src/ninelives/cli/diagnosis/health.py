@@ -9,10 +9,8 @@ from typing import Any
 from ninelives.cli.diagnosis.finding import Finding, Severity
 from ninelives.cli.diagnosis.run_history import RunHistory
 from ninelives.events import KeeperLost, RestartScheduled, SlotQuarantined, WorkerReady, WorkerRecycled
+from ninelives.view.memory_growth import GREW_BYTES, GREW_FACTOR, memory_limit
 from ninelives.view.words import bytes_in_words, plural, seconds_in_words, slots_in_words, times
-
-GREW_FACTOR, GREW_BYTES = 1.5, 50_000_000
-"""A worker must have grown by both to be suspected of a leak: small processes grow by half while warming up."""
 
 STRAGGLER_STEPS, STRAGGLER_S = 50, 1e-4
 """The median of fewer steps is chance, and a few microseconds do not matter."""
@@ -113,7 +111,7 @@ def _grew(run: RunHistory) -> Iterable[Finding]:
                 Severity.WARNING,
                 f"worker {worker} grew from {bytes_in_words(initial[-1])} to {bytes_in_words(size)}",
                 (),
-                (f"if it keeps growing, recycle it: max_rss_bytes={int(1.5 * size):_}",),
+                (f"if it keeps growing, max_rss_bytes={memory_limit(size):_} replaces it before it gets that large",),
             )
 
 

@@ -16,6 +16,8 @@ from ninelives.view.progress import ProgressView
 PICTURE_EVERY_S = 0.25
 """Four pictures a second are enough to follow; each costs the collecting thread a few milliseconds."""
 
+STOPPING = "finishing this update; again to stop now"
+
 
 class Display(Callback):
     """Feeds a ``ProgressView``. ``visualize`` shows every slot; with ``seconds``, the run ends by time."""
@@ -59,6 +61,10 @@ class Display(Callback):
         """Show losses and idle shares."""
         idle = {"collector": update.idle_collect, "learner": update.idle_learn}
         self._view.update(update.version, update.losses, idle)
+
+    def on_stop_signal(self) -> None:
+        """Answer Ctrl-C at once; the update may take a while."""
+        self._view.announce(STOPPING)
 
     def on_batch(self, pool: Pool, batch: Batch) -> None:
         """Update the pictures of the slots in this batch."""

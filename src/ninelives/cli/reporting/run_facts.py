@@ -13,7 +13,7 @@ from typing import Any
 from ninelives.errors import CheckpointError, ConfigError
 from ninelives.train.config import yaml_text
 from ninelives.train.saving.checkpoint import Checkpoints, weights_sha256
-from ninelives.train.saving.run_dir import LOCK, holds_run, starts_of
+from ninelives.train.saving.run_dir import LOCK, holds_run, never_started, starts_of
 from ninelives.view.table import TableError, read_table
 
 
@@ -107,11 +107,15 @@ def _rows(path: Path) -> tuple[dict[str, float], ...]:
 
 
 def runs_in(directory: Path) -> Iterator[Path]:
-    """The runs in a directory, sorted by name, or the directory itself if it is a run."""
+    """The runs in a directory, sorted by name, or the directory itself if it is a run; failed starts are no runs."""
     if holds_run(directory):
         yield directory
     elif directory.is_dir():
-        yield from (path for path in sorted(directory.iterdir()) if path.is_dir() and holds_run(path))
+        yield from (path for path in sorted(directory.iterdir()) if path.is_dir() and _is_run(path))
+
+
+def _is_run(path: Path) -> bool:
+    return holds_run(path) and (not never_started(path) or _is_locked(path))
 
 
 def step_of(checkpoint: Path | None) -> int:

@@ -205,7 +205,8 @@ class Supervisor:
         if report.event == "spawned":
             process.pid = report.pid
             started = sum(one.booted or one.pid is not None for one in self.workers)
-            self._emit(events.WorkerSpawned(started=started, total=len(self.workers), **process.event_fields()))
+            total = 0 if process.groups is None else len(self.workers)  # the one that measures has no groups yet
+            self._emit(events.WorkerSpawned(started=started, total=total, **process.event_fields()))
         elif report.event == "exited" and report.pid == process.pid:
             self._exited(process, Ending.of(report.status), report.max_rss)
         elif report.event == "spawn_failed":

@@ -10,11 +10,15 @@ import os
 import re
 from dataclasses import dataclass
 
+from ninelives.events import FaultSeen
+
 _DUMPED = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$', re.MULTILINE)
 _TRACED = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$', re.MULTILINE)
 _NATIVE = re.compile(r"^(?P<library>[^\s(]+)\((?P<symbol>[^)+]*)[^)]*\) ?\[0x", re.MULTILINE)
-_OUR_ROOMS = re.compile(r"[/\\]ninelives[/\\](worker|supervise)[/\\]")
+_OUR_ROOMS = re.compile(r"[/\\]ninelives[/\\](worker|supervise|spec)[/\\]")
 _INSTALLED = re.compile(r"[/\\](site-packages|dist-packages|ninelives[/\\]sims|lib[/\\]python3[^/\\]*)[/\\]|^<frozen ")
+_MACHINERY = re.compile(r"[/\\](gymnasium[/\\](core\.py|wrappers|envs[/\\]registration\.py)|stable_baselines3|shimmy)")
+_IMPORTING = re.compile(r"^<frozen |[/\\]importlib[/\\]__init__\.py$")
 _SYSTEM = re.compile(
     r"^(libc|libpython|libpthread|libm|libffi|_ctypes|ld-linux|_(?:loop|digest|stack)\.|ninelives-frames-|python|linux-vdso)"
 )
@@ -31,6 +35,11 @@ class Frame:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} in {self.function}"
+
+
+def fault_place(fault: FaultSeen) -> str:
+    """Where in the environment's code a fault arose; empty if neither traceback nor stack shows it."""
+    return raising_line(fault.traceback) if fault.traceback else blamed_line(fault.stderr_tail)
 
 
 def blamed_line(dump: str) -> str:
@@ -69,11 +78,17 @@ def _before_ours(frames: list[Frame]) -> list[Frame]:
 
 
 def _blame(frames: list[Frame]) -> str:
+    frames = [frame for frame in frames if not _IMPORTING.search(frame.file)]
     if not frames:
         return ""
-    innermost = frames[0]
-    own = next((frame for frame in frames if not _INSTALLED.search(frame.file)), innermost)
+    innermost, own = frames[0], _own(frames)
     return str(own) if own == innermost else f"{innermost}, called from {own}"
+
+
+def _own(frames: list[Frame]) -> Frame:
+    """The innermost line that is not installed; of an installed environment, the line that its wrappers called."""
+    called = next((frame for frame in reversed(frames) if not _MACHINERY.search(frame.file)), frames[0])
+    return next((frame for frame in frames if not _INSTALLED.search(frame.file)), called)
 
 
 def _library(native: str) -> str:

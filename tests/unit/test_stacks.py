@@ -1,6 +1,6 @@
 """The doctor names the line that is to blame, not the machinery around it."""
 
-from ninelives.cli.diagnosis.stacks import blamed_line, exception_line, raising_line
+from ninelives.view.stacks import blamed_line, exception_line, raising_line
 
 OURS = """\
   File "/opt/lib/ninelives/worker/main.py", line 111 in serve
@@ -91,3 +91,31 @@ ValueError: no such tile
 """
     assert raising_line(traceback) == "/home/me/game.py:21 in _move"
     assert exception_line(traceback) == "ValueError: no such tile"
+
+
+def test_an_installed_environment_is_blamed_for_what_a_library_raised_below_it():
+    traceback = """\
+Traceback (most recent call last):
+  File "/opt/lib/ninelives/worker/slot.py", line 150, in step
+  File "/venv/lib/python3.11/site-packages/gymnasium/wrappers/common.py", line 125, in step
+  File "/venv/lib/python3.11/site-packages/gymnasium/core.py", line 327, in step
+  File "/venv/lib/python3.11/site-packages/mygame/env.py", line 40, in step
+  File "/venv/lib/python3.11/site-packages/numpy/linalg/linalg.py", line 112, in inv
+LinAlgError: Singular matrix
+"""
+    where = raising_line(traceback)
+    assert where.endswith(
+        "linalg.py:112 in inv, called from /venv/lib/python3.11/site-packages/mygame/env.py:40 in step"
+    )
+
+
+def test_a_failed_import_is_blamed_on_the_line_that_imports_not_on_the_import_system():
+    ours = """\
+Traceback (most recent call last):
+  File "/opt/lib/ninelives/spec/env.py", line 100, in _load_factory
+  File "/usr/lib/python3.11/importlib/__init__.py", line 126, in import_module
+  File "<frozen importlib._bootstrap>", line 1204, in _gcd_import
+"""
+    assert raising_line(f"{ours}ModuleNotFoundError: No module named 'mygame'") == ""
+    own = f"{ours}  File \"/home/me/mygame.py\", line 3, in <module>\nModuleNotFoundError: No module named 'mylib'"
+    assert raising_line(own) == "/home/me/mygame.py:3 in <module>"
