@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from ninelives.cli.diagnosis.finding import Severity
-from ninelives.cli.diagnosis.stacks import blamed_line, raising_line
 from ninelives.cli.reporting.verdict_table import GOOD, Verdict, conclude, show
 from ninelives.cli.target import env_spec
 from ninelives.errors import Fault, WorkerError, WorkerStartError
+from ninelives.view.stacks import blamed_line, raising_line
 from ninelives.view.words import bytes_in_words
 
 if TYPE_CHECKING:
