@@ -28,9 +28,9 @@ def test_it_looks_once_a_round():
 
 def test_a_slot_that_is_left_out_has_its_worker_waited_for_once_and_is_waited_for_later_at_any_rate():
     found = play(Turns(SLOTS, BATCH), LEFT_OUT_ROUNDS * ROUND, without=[3])
-    lates = [number for number, (_, late) in found.items() if late == [3]]
+    ages = [number for number, (_, late) in found.items() if late == [3]]
     at_any_rate = [number for number, (slots, _) in found.items() if slots == [3]]
-    assert lates == [WAKE_ROUNDS * ROUND]
+    assert ages == [WAKE_ROUNDS * ROUND]
     assert at_any_rate[0] == (LEFT_OUT_ROUNDS - LEEWAY) * ROUND
 
 
