@@ -29,7 +29,7 @@ def registration_of(env_id: str) -> Registration | None:
 def foreign_registrations() -> tuple[Registration, ...]:
     """Every registration that a new process would not have, for callables, which may make any id.
 
-    One that cannot be sent is left out: most callables do not need it, and one that does is told so by Gymnasium.
+    One that cannot be sent is left out: most callables do not need it, and Gymnasium names it to one that does.
     """
     foreign = [one for one in gymnasium.registry.values() if not _is_known_everywhere(one)]
     return tuple(one for one in map(portable, foreign) if _can_be_sent(one))

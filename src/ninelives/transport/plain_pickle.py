@@ -1,7 +1,8 @@
-"""Pickles that hold plain data only: what environments tell the parent about a step.
+"""Pickles that hold plain data only: what environments report to the parent about a step.
 
-An environment may be anybody's code, and an unrestricted pickle can run any function where it is loaded. So infos hold
-values of builtin types, a few harmless ones of the standard library, NumPy's, and what the user has allowed by name.
+An environment may be code that was not reviewed, and an unrestricted pickle can run any function where it is loaded.
+So infos hold values of builtin types, a few harmless ones of the standard library, NumPy's, and what the user has
+allowed by name.
 The worker refuses everything else before it is sent; the parent checks again and loads nothing that is not allowed.
 """
 

@@ -45,7 +45,7 @@ class Receiver:
         if not self._plan.is_synchronous:
             self._batch_groups = self._plan.batch_size // len(self._plan.group_slots[0])
         self._turns = Turns(self._plan.num_envs, self._plan.batch_size)
-        self._turn, self._asked_again, self._carried = 0, False, Attention.NONE
+        self._next_group, self._asked_again, self._carried = 0, False, Attention.NONE
         self.last_slots = np.zeros(0, np.int64)
         self.last_groups: list[int] = []
 
@@ -58,7 +58,7 @@ class Receiver:
             self._await_left_out()
         batch: Batch | None = None
         if need < self._all_groups and not self._asked_again and not self._coordinator.careful:
-            found = self._caller.recv_some(need, self._turn, TICK_NS, self._coordinator.next_tick)
+            found = self._caller.recv_some(need, self._next_group, TICK_NS, self._coordinator.next_tick)
             if found is not None:
                 batch = self._partial_batch(*found)
         while batch is None:
@@ -70,7 +70,7 @@ class Receiver:
         self._await(need)
         if need == self._all_groups and not self._status.troubled and not self._asked_again:
             return self.full_batch(self._caller.collect_all())
-        groups, attention = self._caller.collect(need, self._turn)
+        groups, attention = self._caller.collect(need, self._next_group)
         return self._partial_batch(groups, attention | self._carried)
 
     def full_batch(self, attention: int) -> Batch | None:
@@ -85,7 +85,7 @@ class Receiver:
         return self._gatherer.full_batch(attention)
 
     def _partial_batch(self, groups: list[int], attention: int) -> Batch | None:
-        self._turn = (groups[-1] + 1) % self._all_groups
+        self._next_group = (groups[-1] + 1) % self._all_groups
         if len(groups) == self._all_groups:
             groups.sort()
         slots = self._gatherer.slots_of(groups, self._plan)
@@ -137,7 +137,7 @@ class Receiver:
             if self._clock.now_ns() >= self._coordinator.next_tick:
                 self._coordinator.attend()
         if groups:
-            self._turn = groups[0]
+            self._next_group = groups[0]
 
     def _look_closer(self, slots: Slots, groups: list[int], attention: int) -> int:
         """Keep snapshots, deal with faults. Returns what else to look at; -1 if some slot was asked again.
