@@ -52,7 +52,8 @@ def test_more_than_the_system_allows_is_refused_with_what_to_do(limits):
 
 def test_the_memory_of_a_process_is_known_in_three_ways():
     own = os.getpid()
-    assert host.resident_bytes(own) >= host.proportional_bytes(own) >= host.private_bytes() > 0
+    # The C library, at least, is shared with the process that started this one.
+    assert host.resident_bytes(own) > host.proportional_bytes(own) + 100_000 > host.private_bytes() > 0
 
 
 def test_a_process_that_is_gone_has_no_memory():
