@@ -4,6 +4,7 @@
 #   make test    every test, two halves at a time; long ones in their short form     (within 8 minutes on 2 cores)
 #   make test-full  the same with the long forms: whole products instead of pairs, more kills, more seeds
 #   make soak    a million steps of eight emulated games; memory must stay flat       (about half an hour)
+#   make soak-faults  a fault a second in a pool that heals; rows, memory and logs are compared   (20 minutes)
 #   make check   ruff, mypy, import direction, house rules, codespell
 #   make bench   peers and Ninelives side by side; writes benchmarks/RESULTS.md
 #   make docs    the documentation as a site in ./site; make docs-serve shows it at http://127.0.0.1:8000
@@ -20,14 +21,14 @@ ARGS ?=
 SLOWEST := --durations=15
 
 BIN := .venv/bin
-SOURCES := src tests benchmarks roms setup.py
+SOURCES := src tests benchmarks examples roms setup.py
 PROSE := $(SOURCES) docs README.md CHANGELOG.md CONTRIBUTING.md Makefile pyproject.toml
 INPUTS := pyproject.toml setup.py constraints.txt $(shell find src -name "*.[ch]")
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PACKAGE := $(INSTALL) --no-build-isolation --editable
 
 .DELETE_ON_ERROR:
-.PHONY: help setup check test test-full test-workers test-games soak demo bench docs clean
+.PHONY: help setup check test test-full test-workers test-games soak soak-faults demo bench docs clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -41,8 +42,8 @@ check: .venv/full
 	$(BIN)/python -m pytest -q tests/unit/test_import_direction.py tests/unit/test_house_rules.py
 	$(BIN)/codespell $(PROSE)
 
-# Two halves of about the same length at the same time; with ARGS, pytest as it is. The half with process tests has
-# priority on both cores, because it checks how soon processes are gone.
+# Two halves of about the same length at the same time; with ARGS, pytest as it is. Both have the usual priority: on a busy
+# machine a lower one would get next to nothing.
 test: .venv/full
 ifeq ($(strip $(ARGS)),)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-workers test-games
@@ -58,10 +59,13 @@ test-workers:
 	$(BIN)/python -m pytest $(SLOWEST) tests/api tests/cli tests/faults tests/heal tests/process
 
 test-games:
-	nice -n 15 $(BIN)/python -m pytest $(SLOWEST) tests/dist tests/docs tests/sims tests/train tests/unit
+	$(BIN)/python -m pytest $(SLOWEST) tests/dist tests/docs tests/sims tests/train tests/unit
 
 soak: .venv/full
 	$(BIN)/python benchmarks/soak.py $(ARGS)
+
+soak-faults: .venv/full
+	$(BIN)/python benchmarks/soak_faults.py $(ARGS)
 
 demo: .venv/light
 	$(BIN)/ninelives demo $(ARGS)

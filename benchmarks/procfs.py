@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -15,13 +16,22 @@ def tree(root: int) -> list[int]:
     """A process and all its descendants."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
-        if entry.isdigit() and (parent := _parent(int(entry))) is not None:
+        if entry.isdigit() and (parent := parent_of(int(entry))) is not None:
             children.setdefault(parent, []).append(int(entry))
     found, todo = [], [root]
     while todo:
         found.append(todo.pop())
         todo += children.get(found[-1], [])
     return found
+
+
+def parent_of(pid: int) -> int | None:
+    """The parent of a process; None if it has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(stat[stat.rindex(")") + 2 :].split()[1])
 
 
 def cpu_s(pids: list[int]) -> float:
@@ -35,16 +45,35 @@ def cpu_s(pids: list[int]) -> float:
     return total
 
 
-def pss_mb(pids: list[int]) -> float:
+def pss_mb(pids: Sequence[int]) -> float:
     """Memory of processes, shared pages divided among those who share them."""
-    kilobytes = 0
-    for pid in pids:
-        try:
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        except OSError:
-            continue
-        kilobytes += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-    return kilobytes / 1024
+    return sum(_rollup_kb(pid, "Pss:") for pid in pids) / 1024
+
+
+def private_mb(pids: Sequence[int]) -> float:
+    """Memory that processes have for themselves."""
+    return sum(_rollup_kb(pid, "Private_") for pid in pids) / 1024
+
+
+def own_mb(pid: int) -> float | None:
+    """Memory of a process that is backed by no file, also where it still shares it with those it was forked from.
+
+    None if the process has ended.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon:")), None)
+
+
+def _rollup_kb(pid: int, kind: str) -> int:
+    """The sum of the lines that begin with ``kind``; zero for a process that has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith(kind))
 
 
 def machine_s() -> tuple[float, float]:
@@ -64,14 +93,6 @@ def describe_machine() -> dict[str, str]:
         "kernel": f"{platform.system()} {platform.release().partition('-')[0]}",
         "Python": platform.python_version(),
     }
-
-
-def _parent(pid: int) -> int | None:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    return int(stat[stat.rindex(")") + 2 :].split()[1])
 
 
 def _processor() -> str:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 import ninelives
+from procfs import private_mb
 
 SLOTS = 8
 LOOKS, WARM_LOOKS = 100, 10
@@ -48,18 +47,10 @@ def _soak(pool: ninelives.Pool, batches: int, began: float) -> list[float]:
     for look in range(LOOKS):
         for _ in range(batches):
             pool.step(draw.integers(0, pool.action_space.n, SLOTS))
-        sizes.append(_private_mb([pid for pid in pool.worker_pids if pid is not None]))
+        sizes.append(private_mb([pid for pid in pool.worker_pids if pid is not None]))
         rate = (look + 1) * batches * SLOTS / (time.monotonic() - began)
         print(f"{look + 1:3d} % {sizes[-1]:8.2f} MB {rate:8.0f} steps/s", flush=True)
     return sizes
-
-
-def _private_mb(pids: Sequence[int]) -> float:
-    kilobytes = 0
-    for pid in pids:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        kilobytes += sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
-    return kilobytes / 1024
 
 
 if __name__ == "__main__":
