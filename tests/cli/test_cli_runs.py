@@ -37,6 +37,13 @@ def test_a_directory_of_runs_is_listed(ninelives, run_of):
     assert ninelives("runs", "runs").out == done.out
 
 
+def test_the_directory_of_a_pool_is_left_to_the_doctor(ninelives, here):
+    (here / "runs" / "mine").mkdir(parents=True)
+    (here / "runs" / "mine" / "events.jsonl").touch()
+    assert "1 pool kept events there: `ninelives doctor runs/mine` explains them" in ninelives("runs").out
+    assert "`ninelives doctor runs/mine` explains them" in ninelives("runs", "show", "runs/mine").err
+
+
 def test_where_there_is_no_run_it_is_said(ninelives):
     assert ninelives("runs").out == "no runs in runs; `ninelives train ENV` creates one\n"
 

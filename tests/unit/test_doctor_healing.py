@@ -5,6 +5,7 @@ import pytest
 from ninelives.cli.diagnosis import diagnose
 from ninelives.cli.diagnosis.finding import Severity
 from ninelives.events import (
+    EpisodeStarted,
     FaultSeen,
     HealFailed,
     PoolClosed,
@@ -132,6 +133,14 @@ def test_giving_up_points_to_whoever_kills():
     assert "memory" in found.advice[0]
 
 
+def test_a_reset_that_leaves_something_is_named_with_the_setting_that_helps():
+    found = only(
+        *(failed(110.0 + slot, slot, "reset", 3, detail="an episode of a used environment ...") for slot in (0, 1))
+    )
+    assert found.title == "slots 0-1 could not be healed, twice: reset() leaves something of earlier episodes"
+    assert found.advice[0].startswith("fresh_env_every_episode=True")
+
+
 def test_what_can_never_be_healed_is_reported_in_the_pools_own_words():
     why = "its actions are objects, which are not written down"
     found = only(*(failed(110.0 + slot, slot, "cannot", 3, detail=why) for slot in (0, 1)))
@@ -168,3 +177,13 @@ def test_a_fault_without_an_outcome_stays_a_problem(events):
 def test_a_hang_in_a_replay_is_reported_with_the_deadline_that_was_passed():
     hung = fault(110.0, kind="hung", phase="restore", summary="hung in restore for 60.0 s (limit 60 s)", signal=None)
     assert "if it is only slow, raise reset_timeout_s above 60 s" in only(hung).advice
+
+
+def test_a_run_with_tens_of_thousands_of_faults_is_diagnosed_in_reasonable_time():
+    """As many as two full event files hold. If each fault looked through all events, this would take hours."""
+    began = [fault(100.0 + k, culprit=k % 4, slots=(k % 4,), pid=k) for k in range(30_000)]
+    ended = [failed(100.5 + k, k % 4, "poison", 3) if k % 3 else diverged(100.5 + k, k % 4, k) for k in range(30_000)]
+    fresh = [EpisodeStarted(at_s=100.8 + k, slots=(k % 4,), seconds=0.8) for k in range(30_000)]
+    findings = findings_of(*(event for three in zip(began, ended, fresh, strict=True) for event in three))
+    assert any("30000 times" in finding.title for finding in findings)
+    assert any("back after 0.80 s" in finding.details for finding in findings)

@@ -3,15 +3,18 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from ninelives import events
 from ninelives.cli.diagnosis.event_file import read_events
+from ninelives.cli.doctor import run_report
 from ninelives.pool.eventlog import IDLE_SAMPLE_NS, SAMPLE_NS, EventLog
 from ninelives.pool.metrics import PoolMetrics
 from ninelives.testing.fakes import RecordingSink
 from ninelives.view.jsonl import JsonlSink
+from ninelives.view.words import seconds_in_words
 
 STARTED = events.PoolStarted(
     env="CartPole-v1",
@@ -58,6 +61,23 @@ def test_the_doctor_reads_both_files_and_how_the_run_began(tmp_path):
     kept = [int(event.reason) for event in file.events if isinstance(event, events.WorkerRecycled)]
     assert kept == list(range(kept[0], 2000))
     assert len(kept) > 60
+
+
+def test_the_doctor_says_from_when_on_the_events_of_a_long_run_are_kept(tmp_path, capsys):
+    sink, seconds = JsonlSink(tmp_path / "events.jsonl", 10_000), iter(range(100, 2000))
+    sink.emit(events.WorkerSpawned(at_s=99.0, worker=0, started=1, total=1))
+    sink.emit(replace(STARTED, at_s=100.0))
+    while not (tmp_path / "events.jsonl.1").exists():
+        sink.emit(replace(recycled(second := next(seconds)), at_s=float(second)))
+    run_report(tmp_path)
+    assert "older events" not in capsys.readouterr().out
+    for second in seconds:
+        sink.emit(replace(recycled(second), at_s=float(second)))
+    sink.close()
+    first = next(event for event in read_events(tmp_path).events if isinstance(event, events.WorkerRecycled))
+    run_report(tmp_path)
+    since = seconds_in_words(int(first.reason) - 100)
+    assert f"the event files begin {since} after the start: older events were replaced" in capsys.readouterr().out
 
 
 def test_a_run_that_was_killed_during_a_rotation_can_still_be_read(tmp_path):

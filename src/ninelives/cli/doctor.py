@@ -34,6 +34,7 @@ def run_report(run_dir: Path) -> int:
     from ninelives.cli.diagnosis import diagnose
     from ninelives.cli.diagnosis.event_file import command_of, read_events
     from ninelives.cli.diagnosis.wording import by_command_line, in_flags
+    from ninelives.view.words import seconds_in_words
 
     file = read_events(run_dir)
     overview, findings = diagnose(file.events)
@@ -41,6 +42,9 @@ def run_report(run_dir: Path) -> int:
         findings = [in_flags(finding) for finding in findings]
     for line in overview:
         say(line)
+    if file.kept_from_s:
+        began = seconds_in_words(file.kept_from_s)
+        say(f"the event files begin {began} after the start: older events were replaced and are not counted here")
     if file.cut_short:
         say("the last line of the event file is incomplete: the program was killed while writing, or is still running")
     if file.unreadable:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from ninelives.errors import ConfigError
+from ninelives.view.words import plural
 
 if TYPE_CHECKING:
     from ninelives.cli.reporting.run_facts import RunFacts
@@ -51,13 +52,17 @@ class RunsCommand:
 
 def _each(word: str, names: Sequence[str], exactly: int | None = None) -> list[RunFacts]:
     from ninelives.cli.reporting.run_facts import read_run
+    from ninelives.pool.eventlog import has_run
     from ninelives.train.saving.run_dir import holds_run
 
     if not names or (exactly is not None and len(names) != exactly):
         raise ConfigError(f"ninelives runs {word} needs {'a run directory' if exactly else 'run directories'}")
     for name in names:
         if not holds_run(Path(name)):
-            raise ConfigError(f"{name} contains no run; `ninelives runs {Path(name).parent}` lists the runs there")
+            instead = f"contains no run; `ninelives runs {Path(name).parent}` lists the runs there"
+            if has_run(Path(name)):
+                instead = f"holds the events of a pool, not of training: `ninelives doctor {name}` explains them"
+            raise ConfigError(f"{name} {instead}")
     return [read_run(Path(name)) for name in names]
 
 
@@ -76,7 +81,7 @@ def _list(directory: Path) -> int:
     for words in refused:
         print(f"ninelives: {words}", file=sys.stderr)
     if not found and not refused:
-        print(f"no runs in {directory}; `ninelives train ENV` creates one")
+        print(f"no runs in {directory}; {_instead(directory)}")
         return 0
     table = Table()
     for heading in ("run", "environment"):
@@ -89,6 +94,16 @@ def _list(directory: Path) -> int:
         table.add_row(f"{run.path.name}{state}", str(run.config.get("env", "?")), *_numbers(run), _line(run))
     Console(highlight=False).print(table)
     return 0
+
+
+def _instead(directory: Path) -> str:
+    """What to do where there is no run of training."""
+    from ninelives.pool.eventlog import has_run
+
+    pools = sorted(path for path in (directory, *directory.glob("*")) if has_run(path))
+    if pools:
+        return f"{plural(len(pools), 'pool')} kept events there: `ninelives doctor {pools[0]}` explains them"
+    return "`ninelives train ENV` creates one"
 
 
 def _show(run: RunFacts) -> int:

@@ -186,9 +186,12 @@ class Keeper:
 
         A program they started has the tag in its environment; a fork without exec has the child's name.
         """
-        for pid in children_of_self() if self._dead else ():
-            if pid not in self._children and not self._dead.isdisjoint({tag_of(pid), name_of(pid)}):
+        adopted = [pid for pid in children_of_self() if pid not in self._children] if self._dead else []
+        for pid in adopted:
+            if not self._dead.isdisjoint({tag_of(pid), name_of(pid)}):
                 kill(pid, signal.SIGKILL, group=False)
+        if not adopted:
+            self._dead.clear()  # what a dead child leaves is adopted here at once: there is nothing more of it to find
 
     def sweep(self) -> None:
         """Kill all descendants of this process, then remove the registered directories."""

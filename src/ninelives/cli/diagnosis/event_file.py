@@ -6,6 +6,7 @@ version writes unknown events and fields: both are counted and skipped. A file t
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import types
 import typing
@@ -15,7 +16,7 @@ from typing import Any
 
 from ninelives import events
 from ninelives.errors import ConfigError
-from ninelives.events import Event
+from ninelives.events import Event, PoolStarted
 from ninelives.train.saving.run_dir import starts_of
 from ninelives.view.jsonl import rotated
 
@@ -28,11 +29,15 @@ _HINTS = {kind: typing.get_type_hints(kind, vars(events)) for kind in _KINDS.val
 
 @dataclass(frozen=True)
 class EventFile:
-    """The events that could be read, and how many lines could not."""
+    """The events that could be read, and how many lines could not.
+
+    ``kept_from_s``: how long after the start of the pool the events begin, where older files were replaced; else 0.
+    """
 
     events: tuple[Event, ...]
     unreadable: int
     cut_short: bool
+    kept_from_s: float = 0.0
 
 
 def read_events(run_dir: Path) -> EventFile:
@@ -51,9 +56,15 @@ def read_events(run_dir: Path) -> EventFile:
             f"run_dir of a pool: ninelives.Pool(..., run_dir={str(run_dir)!r})"
         )
     try:
-        return _parse(path, [line for file in files for line in _lines_of(file)])
+        file = _parse(path, [line for file in files for line in _lines_of(file)])
     except OSError as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error.strerror}") from error
+    return dataclasses.replace(file, kept_from_s=_kept_from_s(file.events)) if len(files) > 1 else file
+
+
+def _kept_from_s(events: tuple[Event, ...]) -> float:
+    """A file that follows another begins with a copy of ``PoolStarted``; the first file of all begins with workers."""
+    return events[1].at_s - events[0].at_s if isinstance(events[0], PoolStarted) and len(events) > 1 else 0.0
 
 
 def command_of(run_dir: Path) -> list[Any]:

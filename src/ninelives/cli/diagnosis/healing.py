@@ -104,7 +104,7 @@ def _cut(run: RunHistory) -> Iterable[Finding]:
     by_reason: dict[str, list[HealFailed]] = {}
     for event in run.all(HealFailed):
         by_reason.setdefault(event.reason, []).append(event)
-    checks = {"diverged": _diverged, "failed": _diverged, "poison": _poison, "gave_up": _gave_up}
+    checks = {"diverged": _diverged, "failed": _diverged, "poison": _poison, "gave_up": _gave_up, "reset": _reset}
     findings = (checks.get(reason, _cannot)(run, failed) for reason, failed in by_reason.items())
     return chain.from_iterable(findings)
 
@@ -112,7 +112,7 @@ def _cut(run: RunHistory) -> Iterable[Finding]:
 def _diverged(run: RunHistory, failed: list[HealFailed]) -> Iterable[Finding]:
     """Either a row that differs or a replay that could not be finished, according to the event's detail."""
     differs = [event for event in failed if "differs" in event.detail]
-    broke = [event for event in failed if event not in differs]
+    broke = [event for event in failed if "differs" not in event.detail]
     if differs:
         yield Finding(
             Severity.PROBLEM,
@@ -161,6 +161,19 @@ def _gave_up(run: RunHistory, failed: list[HealFailed]) -> Iterable[Finding]:
         _first_of(failed, lambda event: f"was given up at step {event.step}"),
         (failed[-1].detail,),
         ("something kills the workers, most likely the system for lack of memory: run fewer; see `dmesg`",),
+    )
+
+
+def _reset(run: RunHistory, failed: list[HealFailed]) -> Iterable[Finding]:
+    yield Finding(
+        Severity.PROBLEM,
+        f"{slots_in_words(slot for event in failed for slot in event.slots)} could not be healed, "
+        f"{times(len(failed))}: reset() leaves something of earlier episodes",
+        ("an episode of a used environment goes another way in a new one, so episodes were cut",),
+        (
+            "fresh_env_every_episode=True builds a new environment for every episode; then it heals exactly",
+            "or clear everything in reset(); `ninelives check ENV` shows the first row that differs",
+        ),
     )
 
 
