@@ -33,6 +33,7 @@ setup(
     ext_modules=[
         native("ninelives.transport._exchange", "src/ninelives/transport/_exchange.c"),
         native("ninelives.worker._loop", "src/ninelives/worker/_loop.c"),
+        native("ninelives.worker._infos", "src/ninelives/worker/_infos.c"),
         native("ninelives.worker._digest", "src/ninelives/worker/_digest.c"),
         native("ninelives.worker._stack", "src/ninelives/worker/_stack.c"),
         native("ninelives.pool.data._batch", "src/ninelives/pool/data/_batch.c"),

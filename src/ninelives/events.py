@@ -167,7 +167,8 @@ class HealFailed(Event):
 
     ``reason``: ``diverged`` (the row after ``step`` steps differs), ``failed`` (replays broke again and again at steps
     that had worked, or one took too long), ``poison`` (``action``, after ``step`` steps, caused a fault again),
-    ``gave_up`` (killed from outside repeatedly) or ``cannot`` (``detail`` says why).
+    ``gave_up`` (killed from outside repeatedly), ``reset`` (it leaves something of earlier episodes: a used environment
+    differs from a new one) or ``cannot`` (``detail`` says why).
     """
 
     reason: str

@@ -17,6 +17,7 @@ from types import ModuleType
 MODULES = (
     "ninelives.transport._exchange",
     "ninelives.worker._loop",
+    "ninelives.worker._infos",
     "ninelives.worker._digest",
     "ninelives.worker._stack",
     "ninelives.pool.data._batch",

@@ -350,3 +350,39 @@ def test_structured_actions_that_do_not_fit_are_refused_and_the_slot_is_named():
         with pytest.raises(ninelives.ActionError, match="different shapes"):
             envs.step([actions[0], {**actions[1], "push": np.zeros(5, np.float32)}, actions[2]])
         envs.step(actions)
+
+
+@pytest.mark.parametrize("wanted", [None, ("extra",)])
+@pytest.mark.parametrize("monitored", [False, True])
+def test_whatever_infos_are_wanted_sb3_gets_its_own(wanted, monitored):
+    def make():
+        env = TimeLimit(Talkative(), 4)
+        return Monitor(env) if monitored else env
+
+    theirs = DummyVecEnv([lambda: Monitor(TimeLimit(Talkative(), 4))] * N)
+    with closing(VecEnv(make, N, workers=2, infos=wanted)) as ours:
+        ours.reset(), theirs.reset()
+        for _ in range(9):
+            infos, expected = ours.step(np.zeros(N, np.int64))[3], theirs.step(np.zeros(N, np.int64))[3]
+            for info, whole in zip(infos, expected, strict=True):
+                left_out = {"extra", "words"} - set(wanted or ())
+                assert set(info) == set(whole) - left_out
+                assert info["TimeLimit.truncated"] == whole["TimeLimit.truncated"]
+                assert info["is_success"] == whole["is_success"]
+                if "episode" in whole:
+                    assert (info["episode"]["r"], info["episode"]["l"]) == (4.0, 4)
+                    np.testing.assert_array_equal(info["terminal_observation"], whole["terminal_observation"])
+
+
+class Talkative(gymnasium.Env):
+    observation_space, action_space = spaces.Box(-9, 9, (1,), np.float32), spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._length = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self._length += 1
+        info = {"extra": 1.5, "words": "many", "is_success": self._length == 4}
+        return np.full(1, self._length, np.float32), 1.0, False, False, info

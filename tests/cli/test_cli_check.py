@@ -85,6 +85,14 @@ def test_chance_that_is_not_seeded_is_a_warning_with_the_place_it_shows():
     assert "reward of row 3" in verdict.found
 
 
+def test_a_reset_that_leaves_something_is_a_warning_with_the_setting_that_helps():
+    found = verdicts(deterministic=False, reuse_differs=True, first_difference="observation of row 5")
+    assert "deterministic" not in found
+    assert found["reset"].severity is Severity.WARNING
+    assert "new environments agree, a used one differs at observation of row 5" in found["reset"].found
+    assert "--pool.fresh-env-every-episode" in found["reset"].advice
+
+
 def test_copies_that_disturb_each_other_need_workers_of_their_own():
     assert "workers=num_envs" in verdicts(isolated=False)["isolated"].advice
 

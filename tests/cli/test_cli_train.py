@@ -297,3 +297,13 @@ def test_a_run_without_an_episode_is_reported_as_such():
     result = Result(step=10, episodes=0, mean_return=None, version=1, seconds=1.0, steps_per_s=10.0,
                     weights_sha256="ab", stopped=False, run_dir=None, policy=None)  # fmt: skip
     assert summary(result)[0] == "done: 10 steps, 0 episodes, no episode ended, 1.00 s at 10 steps/s"
+
+
+def test_a_run_that_cuts_is_resumed_with_new_episodes_and_says_so(process, here):
+    begin = ("train", "CartPole-v1", "--timesteps", "256", "--run-dir", "run", "--pool.on-fault", "cut", *SMALL)
+    assert process(*begin).code == 0
+    resumed = process("train", "--run-dir", "run", "--resume", "--timesteps", "512")
+    assert resumed.code == 0, resumed.err
+    assert "done: 512 steps" in resumed.out
+    assert "warning: slots 0, 1, 2, 3 begin new episodes in the resumed run: no state was saved" in resumed.err
+    assert [row["step"] for row in read_table(here / "run" / "progress.csv")] == [128, 256, 384, 512]

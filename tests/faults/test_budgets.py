@@ -94,10 +94,10 @@ def test_pause_before_a_restart_grows_while_nothing_works_and_starts_anew_after_
 
 
 def test_batch_waits_for_a_restart_only_so_long_and_then_goes_on_with_masked_rows():
-    settings = {"start_method": "fork", "backoff_s": 0.6, "restart_wait_s": 0.1, "max_restarts_per_slot": 100}
+    settings = {"start_method": "fork", "backoff_s": 60.0, "restart_wait_s": 0.1, "max_restarts_per_slot": 100}
     with pool_of(Fragile("segfault", ALWAYS), **settings) as pool:
         seen = film(pool, steps=20)
-    assert seen.slowest_s < 0.6
+    assert seen.slowest_s < 10.0, "the second restart comes after fifteen seconds at the earliest"
     assert seen.rows("valid", OTHERS).all()
     masked = ~seen.rows("valid", (GUILTY,))[:, 0]
     assert masked.sum() > seen.rows("truncated", (GUILTY,)).sum() * 2

@@ -105,3 +105,44 @@ def test_an_error_report_that_cannot_be_read_is_a_fault_too(tmp_path, monkeypatc
 
 def play(pool):
     return [pool.step(np.ones(SLOTS, np.int64)) for _ in range(20)]
+
+
+class Garbler(CountingEnv):
+    """Gives numbers as infos, and once says that they have a layout which nobody knows."""
+
+    def __init__(self, once):
+        super().__init__()
+        self._once = Path(once)
+
+    def step(self, action):
+        obs, reward, terminated, truncated, _ = super().step(action)
+        if self.slot == GUILTY and self._row[STEP] == AT and not self._once.exists():
+            self._once.touch()
+            EnvSlot._count_step = garble
+        return obs, reward, terminated, truncated, {"x": float(self._row[STEP])}
+
+
+COUNT_STEP = EnvSlot._count_step
+
+
+def garble(slot, took):
+    EnvSlot._count_step = COUNT_STEP
+    slot._control.info_schema[slot.index] = 999
+
+
+def test_infos_in_an_unknown_layout_are_a_fault_of_their_slot(tmp_path, monkeypatch):
+    monkeypatch.setenv("NINELIVES_NATIVE", "0")
+    with pool_of(partial(Garbler, tmp_path / "done"), on_fault="raise", start_method="fork") as pool:
+        pool.reset(seed=1)
+        with pytest.raises(ninelives.BadDataError, match=r"(?s)slot 1\b.*infos in a layout that it has not announced"):
+            play(pool)
+
+
+def test_infos_in_an_unknown_layout_are_healed(tmp_path, monkeypatch):
+    monkeypatch.setenv("NINELIVES_NATIVE", "0")
+    with pool_of(partial(Garbler, tmp_path / "done"), on_fault="heal", start_method="fork") as pool:
+        pool.reset(seed=1)
+        batches = play(pool)
+        (fault,) = [event for event in pool.events if isinstance(event, ninelives.events.FaultSeen)]
+    assert (fault.kind, fault.culprit) == ("bad_data", GUILTY)
+    assert all(batch.valid.all() and batch.infos["_x"].all() for batch in batches)

@@ -83,3 +83,28 @@ class TextActions(CountingEnv):
 
     def step(self, action):
         return super().step(len(action))
+
+
+class Reminiscent(gymnasium.Env):
+    """Its ``reset`` leaves something: from step ``shows_at`` on, each row shows how many episodes it has had before.
+
+    Episodes last for seven to ten steps, by their seed.
+    """
+
+    def __init__(self, shows_at=5):
+        self.observation_space = gymnasium.spaces.Box(0, np.inf, (3,), np.float64)
+        self.action_space = gymnasium.spaces.Discrete(ACTIONS)
+        self.bonus, self._before, self._shows_at = 0, -1, shows_at
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._before += 1
+        self._steps, self._last = 0, int(self.np_random.integers(7, 11))
+        return self._look(), {}
+
+    def step(self, action):
+        self._steps += 1
+        return self._look(), float(self.bonus), self._steps >= self._last, False, {}
+
+    def _look(self):
+        return np.array([self._before if self._steps >= self._shows_at else 0, self._steps, self._last], np.float64)

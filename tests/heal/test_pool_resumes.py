@@ -183,10 +183,49 @@ def test_what_cannot_be_brought_back_begins_a_new_episode_behind_a_masked_row():
     assert [record.state is None for record in state.slots] == [False, True, False, False]
     with opened(Chance) as pool:
         pool.resume(state)
-        first, *rows = play(pool, 0, 5)
+        with pytest.warns(ninelives.NinelivesWarning) as said:
+            first, *rows = play(pool, 0, 5)
+    texts = sorted(str(warning.message) for warning in said)
+    assert [text.partition(". ")[0] for text in texts] == [
+        "slot 1 begins a new episode in the resumed run: no state was saved (its worker was being replaced)",
+        "slots 0, 2, 3 begin new episodes in the resumed run: their replays gave other rows",
+    ]
     assert not first.valid.any()
     assert all(batch.valid.all() for batch in rows)
     assert all(record.begun == 1 for record in state.slots)
+
+
+@pytest.mark.parametrize("env", [Dice, SavedDice])
+@pytest.mark.parametrize(("before", "now"), [("cut", "cut"), ("raise", "raise"), ("cut", "heal"), ("heal", "cut")])
+def test_a_pool_that_does_not_replay_begins_new_episodes_where_it_is_resumed_and_says_so(env, before, now):
+    with opened(env, on_fault=before) as pool:
+        pool.reset(seed=5)
+        play(pool, 0, 3)
+        state = carried(pool.checkpoint())
+    with opened(env, on_fault=now) as pool:
+        pool.resume(state)
+        if before == "cut" and now == "heal" and env is SavedDice:
+            assert all(batch.valid.all() for batch in play(pool, 3, 12)), "its snapshots serve a pool that heals"
+            return
+        with pytest.warns(ninelives.NinelivesWarning, match="slots 0, 1, 2, 3 begin new episodes .* is not 'heal'"):
+            first, *rows = play(pool, 3, 12)
+    assert not first.valid.any()
+    assert not first.reward.any()
+    assert all(batch.valid.all() for batch in rows)
+
+
+def test_the_new_episodes_of_a_resumed_pool_are_the_same_every_time():
+    with opened(Dice, on_fault="cut") as pool:
+        pool.reset(seed=5)
+        play(pool, 0, 3)
+        state = carried(pool.checkpoint())
+    followed = []
+    for _ in range(2):
+        with opened(Dice, on_fault="cut") as pool:
+            pool.resume(state)
+            with pytest.warns(ninelives.NinelivesWarning, match="begin new episodes"):
+                followed.append(play(pool, 3, 12))
+    assert_same(*followed)
 
 
 def test_what_does_not_fit_is_refused():

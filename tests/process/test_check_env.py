@@ -126,16 +126,34 @@ def test_good_environment_passes_with_every_start_method():
     assert report.on_fault.startswith("'heal', the default: it replays exactly")
 
 
-@pytest.mark.parametrize(
-    ("env", "difference"),
-    [(Chance, "reward of row 1"), (ForgetsToReseed, "observation of row 0")],
-    ids=["chance", "reseed"],
-)
-def test_environment_that_is_not_repeatable_is_reported_with_its_first_difference(env, difference):
-    report = check_env(env, **QUICK)
+def test_environment_that_is_not_repeatable_is_reported_with_its_first_difference():
+    report = check_env(Chance, **QUICK)
     assert not report.deterministic
-    assert report.first_difference.startswith(difference)
+    assert not report.reuse_differs
+    assert report.first_difference.startswith("reward of row 1")
     assert "would differ" in report.on_fault
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_environment_whose_reset_leaves_something_is_told_from_chance(seed):
+    """The first rollouts of seed 2 show nothing of it."""
+    report = check_env("BipedalWalker-v3", seed=seed, start_methods=("fork",))
+    assert not report.deterministic
+    assert report.reuse_differs
+    assert report.isolated
+    assert "of a used environment" in report.first_difference
+    assert report.on_fault.startswith("'heal' with fresh_env_every_episode=True")
+
+
+def test_environment_that_forgets_to_seed_again_differs_from_a_new_one():
+    report = check_env(ForgetsToReseed, **QUICK)
+    assert report.reuse_differs
+    assert report.first_difference.startswith("observation of row 0")
+
+
+def test_environment_that_breaks_when_it_is_built_again_is_a_finding():
+    report = check_env(Fragile("raise_error", When("reset", at=4)), **QUICK)
+    assert any("breaks when it is reset or built again: raised" in finding for finding in report.findings)
 
 
 def test_copies_that_disturb_each_other_are_found():

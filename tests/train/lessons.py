@@ -158,3 +158,19 @@ class Aim(gymnasium.Env):
     def _target(self):
         self._wanted = float(self.np_random.uniform(-1, 1))
         return np.array([700 + 1000 * self._wanted], np.float32)
+
+
+class Chatty(gymnasium.Env):
+    """Gives a number with every step, and something that no worker would send."""
+
+    observation_space, action_space = spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(2)
+
+    def __init__(self, secret=None):
+        self._secret = {} if secret is None else {"secret": secret}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {"x": 0.5, **self._secret}
+
+    def step(self, action):
+        return np.zeros(2, np.float32), 1.0, False, False, {"x": 1.5, **self._secret}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from lessons import Locked, Odd
+from lessons import Chatty, Locked, Odd
 
 import ninelives
 from ninelives.errors import ConfigError
@@ -292,3 +293,22 @@ def test_an_unsupported_action_space_leaves_nothing_running():
 def test_a_missing_device_is_refused_before_anything_starts():
     with pytest.raises(ConfigError, match="device='xyz' cannot be used"):
         train(dataclasses.replace(CONFIG, device="xyz"))
+
+
+def test_the_trainer_asks_for_no_infos_that_it_does_not_read():
+    pool = dataclasses.replace(CONFIG.pool, on_fault="raise")
+    train(dataclasses.replace(CONFIG, env=partial(Chatty, secret=len), pool=pool))
+
+
+def test_a_callback_that_receives_batches_gets_all_infos():
+    seen = []
+
+    class Reader(Callback):
+        batch_every_s = 0.0
+
+        def on_batch(self, pool, batch):
+            seen.extend(batch.infos["x"].tolist())
+
+    train(dataclasses.replace(CONFIG, env=Chatty), callbacks=[Reader()])
+    assert set(seen) <= {0.5, 1.5}
+    assert 1.5 in seen

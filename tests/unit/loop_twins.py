@@ -183,8 +183,8 @@ class Worker:
         """Everything a slot's answer consists of, except times."""
         control = self.control
         group = next(g for g, slots in self.groups.items() if slot in slots)
-        words = ("reward", "terminated", "truncated", "status", "torn", "ended", "steps", "episodes", "running_return")
-        counted = ("running_length", "episode_return", "episode_length")
+        words = ("reward", "terminated", "truncated", "status", "torn", "ended", "info_schema", "steps", "episodes")
+        counted = ("running_return", "running_length", "episode_return", "episode_length")
         row = {name: getattr(control, name)[slot].item() for name in (*words, *counted)}
         row |= {name: array[slot].tolist() for name, array in self.arrays.items() if not name.startswith("action:")}
         row["attention"] = int(control.group[group, GROUP_ATTENTION])

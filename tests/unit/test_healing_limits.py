@@ -67,9 +67,10 @@ def test_a_replay_that_differs_is_not_repeated(has_older, then):
     assert tries([3], Outcome.DIFFERS, has_older) == [then]
 
 
+@pytest.mark.parametrize("outcome", [Outcome.LATE, Outcome.USED_DIFFERS])
 @pytest.mark.parametrize("has_older", [True, False])
-def test_a_replay_that_took_too_long_is_not_repeated(has_older):
-    assert tries([3], Outcome.LATE, has_older) == [NextTry.NOTHING]
+def test_a_replay_that_took_too_long_or_cannot_be_exact_is_not_repeated(has_older, outcome):
+    assert tries([3], outcome, has_older) == [NextTry.NOTHING]
 
 
 def test_breaking_at_another_step_is_another_case():

@@ -12,6 +12,7 @@ from loop_twins import BOX, CUT, FIRST, MODES, ON, OVER, SECOND, TWINS, Worker, 
 
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.call import CallRequest
+from ninelives.spec.info_schema import InfoSchema
 from ninelives.spec.phase import Attention, Phase, Status
 
 
@@ -253,15 +254,37 @@ def test_last_objects_and_infos_survive_an_environment_that_reuses_them(twin, tm
 @pytest.mark.parametrize("mode", MODES)
 def test_an_info_travels_by_mail_and_an_empty_one_not_at_all(twin, tmp_path, mode):
     make, _ = scripted(
-        [FIRST], [answer(1, 2, info={"a": 1}), answer(1, 2), answer(1, 2, info=collections.OrderedDict())]
+        [FIRST], [answer(1, 2, info={"a": "x"}), answer(1, 2), answer(1, 2, info=collections.OrderedDict())]
     )
     with Worker(twin, tmp_path, [make], autoreset=mode) as worker:
         worker.reset()
         (row,) = worker.step()
-        assert (row["message"], row["attention"]) == ({"info": {"a": 1}, "objects": {}}, Attention.MAIL)
+        assert (row["message"], row["attention"]) == ({"info": {"a": "x"}, "objects": {}}, Attention.MAIL)
         for _ in range(2):
             (row,) = worker.step()
             assert (row["message"], row["attention"]) == (None, 0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_info_of_numbers_is_written_into_the_slab_and_leaves_no_trace_in_the_next_step(twin, tmp_path, mode):
+    infos = [{"a": 1, "b": 0.5}, {"a": 2, "b": 1.5}, {"a": "two"}, {"a": 3, "b": 2.5}, {}]
+    make, _ = scripted([FIRST], [answer(1, 2, info=info) for info in infos])
+    with Worker(twin, tmp_path, [make], autoreset=mode) as worker:
+        worker.reset()
+        rows = [worker.step()[0] for _ in infos]
+    number = InfoSchema.learned(infos[0]).number
+    assert [row["info_schema"] for row in rows] == [number, number, 0, number, 0]
+    assert [row["attention"] for row in rows] == [Attention.INFO, Attention.INFO, Attention.MAIL, Attention.INFO, 0]
+    assert [bool(row["message"]) for row in rows] == [False, False, True, False, False]
+    assert np.array(rows[3]["infos"], np.uint8)[:8].view(np.int64) == 3
+
+
+def test_an_answer_that_fails_after_one_with_numbers_has_no_info(twin, tmp_path):
+    make, _ = scripted([FIRST], [answer(1, 2, info={"a": 1}), RuntimeError("broken")])
+    with Worker(twin, tmp_path, [make]) as worker:
+        worker.reset()
+        assert worker.step()[0]["info_schema"]
+        assert worker.step()[0]["info_schema"] == 0
 
 
 def test_declared_infos_live_in_the_slab_and_are_marked_absent_when_missing(twin, tmp_path):

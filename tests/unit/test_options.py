@@ -111,3 +111,14 @@ def test_every_setting_is_explained_in_the_documentation_of_the_class():
 def test_options_cannot_be_changed_behind_the_pools_back():
     with pytest.raises(dataclasses.FrozenInstanceError):
         PoolOptions().copy = False
+
+
+@pytest.mark.parametrize("value", ["x", ("x", 3)])
+def test_infos_that_are_no_keys_are_refused(value):
+    assert "must be 'all', None or a list of keys" in refusal_of(infos=value)
+
+
+def test_declared_infos_are_wanted_whatever_else_is():
+    assert PoolOptions().wanted_infos is None
+    assert PoolOptions(infos=None, info_keys=["fuel"]).wanted_infos == ("fuel",)
+    assert PoolOptions(infos=["x", "fuel"], info_keys=["fuel"]).wanted_infos == ("x", "fuel")

@@ -9,6 +9,7 @@ import ninelives
 from ninelives.pool.recovery import recorder
 from ninelives.sims.emulators import resize, sparse
 from ninelives.sims.libretro import api
+from ninelives.spec import info_schema, text
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.phase import Attention, Op, Phase
 from ninelives.transport import control
@@ -19,10 +20,12 @@ SOURCES = sorted([*PACKAGE.rglob("_*.c"), PACKAGE / "transport" / "bell.h", PACK
 IN_PYTHON = {
     **{f"PHASE_{phase.name}": int(phase) for phase in Phase},
     **{f"OP_{op.name}": int(op) for op in Op},
-    **{f"ATTENTION_{name}": getattr(Attention, name) for name in ("MAIL", "ENDED", "FAULT")},
+    **{f"ATTENTION_{name}": getattr(Attention, name) for name in ("MAIL", "ENDED", "FAULT", "INFO")},
     **{mode.name: int(mode) for mode in Autoreset},
     **{name: value for name, value in vars(control).items() if name.isupper()},
     **{name: value for name, value in vars(loop).items() if name.startswith(("LEAF_", "MAX_"))},
+    **{name: value for name, value in vars(info_schema).items() if name.startswith(("INFO_", "MAX_"))},
+    **{name: getattr(text, name) for name in ("TEXT_BYTES", "HEADER_BYTES")},
     **{name: value for name, value in vars(fingerprint).items() if name.endswith("_BIT")},
     **{name: getattr(recorder, name) for name in ("STEP", "AUTORESET")},
     **{name: getattr(api, name) for name in ("DEVICE_JOYPAD", "ID_JOYPAD_MASK", "COMMAND_BITS")},

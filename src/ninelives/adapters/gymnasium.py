@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.envs.registration import VectorizeMode
 from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import batch_space
+from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
 from ninelives.errors import ActionError, ClosedError, ConfigError, NotPendingError, PendingError
 from ninelives.pool.batch import NO_EPISODES, Batch, Episodes
@@ -29,6 +29,7 @@ from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.call import CallRequest
 from ninelives.spec.env import AnyEnv, EnvSpec
 from ninelives.spec.infos import add_info
+from ninelives.spec.observation_mode import ObservationMode
 from ninelives.spec.per_slot import EnvFunctions, one_spec
 
 Flags = npt.NDArray[np.bool_]
@@ -40,13 +41,15 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
 
     Args:
         env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``, ours or Gymnasium's; or a list of
-            functions, one for each environment; the spaces of all must be equal.
+            functions, one for each environment; the spaces of all must be equal, or fit the ``observation_mode``.
         num_envs: number of environments; not needed for a list.
         workers: number of worker processes; None measures one environment and chooses.
         groups: number of groups per worker.
         copy: return copies of the observations, which you may keep; False returns views that the next step overwrites.
         autoreset_mode: Gymnasium's ``AutoresetMode`` or its value; the pool's own option ``autoreset`` works as well.
-        **settings: every other option of ``ninelives.PoolOptions``; ``seed_episodes`` is False here, as in Gymnasium.
+        observation_mode: ``"same"``, ``"different"`` or a tuple of a batched and a single space, as in Gymnasium.
+        **settings: every other option of ``ninelives.PoolOptions``, such as ``infos``, the keys of infos that you read;
+            ``seed_episodes`` is False here, as in Gymnasium.
 
     Attributes:
         pool: the underlying pool, with ``pool.metrics()``, ``pool.events`` and ``pool.worker_pids``.
@@ -69,11 +72,13 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
         groups: int | None = None,
         copy: bool = True,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        observation_mode: str | tuple[gymnasium.Space[Any], gymnasium.Space[Any]] = "same",
         **settings: Any,
     ) -> None:
         spec, num_envs = one_spec(env, num_envs, settings, "num_envs")
         _check_whole(settings.get("batch_size") or num_envs, num_envs)
         settings = {"autoreset": autoreset_mode, "seed_episodes": False, **settings}
+        settings["observation_mode"] = observation_mode
         self._attach(Pool(spec, num_envs, workers=workers, groups=groups, copy=copy, **settings))
 
     @classmethod
@@ -91,7 +96,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, npt.NDArray[Any]]):
         self.autoreset_mode = AutoresetMode(autoreset.gymnasium_value)
         self.metadata = {**pool.metadata, "autoreset_mode": self.autoreset_mode}
         self.single_observation_space, self.single_action_space = pool.observation_space, pool.action_space
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.observation_space = _batched_observations(pool)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.valid, self.episodes = np.ones(self.num_envs, np.bool_), NO_EPISODES
         self._same_step = autoreset is Autoreset.SAME_STEP
@@ -256,7 +261,7 @@ def make_vec(
         num_envs: number of environments.
         vectorization_mode: ``"sync"`` and ``"async"`` are accepted and mean the same, environments in workers;
             ``"vector_entry_point"`` is refused.
-        vector_kwargs: everything else ``VectorEnv`` accepts: ``copy``, ``autoreset_mode``, ``on_fault``, timeouts, ...
+        vector_kwargs: everything else ``VectorEnv`` accepts: ``copy``, ``autoreset_mode``, ``infos``, timeouts, ...
         wrappers: applied to each environment in its worker, the first one innermost.
         workers: number of worker processes; None measures one environment and chooses.
         groups: number of groups per worker.
@@ -281,6 +286,16 @@ def _wrapped(spec: EnvSpec, wrappers: tuple[Callable[[Any], Any], ...]) -> Calla
 
     build.__name__ = spec.label
     return build
+
+
+def _batched_observations(pool: Pool) -> gymnasium.Space[Any]:
+    """The space of a batch, as the pool's ``observation_mode`` defines it."""
+    mode = ObservationMode.parse(pool.options.observation_mode)
+    if mode.batched is not None:
+        return mode.batched  # type: ignore[no-any-return]
+    if mode.is_same:
+        return batch_space(pool.observation_space, pool.num_envs)
+    return batch_differing_spaces(pool.request(CallRequest("get", "observation_space")))
 
 
 def _rows(space: gymnasium.Space[Any], batched: Any, size: int) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from ninelives.adapters.monitor_files import with_monitor_files
 from ninelives.errors import ActionError, ConfigError, EnvRaisedError, NinelivesError
 from ninelives.pool.batch import Batch
 from ninelives.pool.pool import Pool
@@ -22,6 +23,7 @@ from ninelives.spec.arrays import BadValueError, Leaf, assemble, leaves, split, 
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.call import CallRequest
 from ninelives.spec.env import AnyEnv
+from ninelives.spec.options import ALL_INFOS
 from ninelives.spec.per_slot import EnvFunctions, one_spec
 
 try:
@@ -30,6 +32,9 @@ except ImportError as error:
     raise ImportError("ninelives.adapters.sb3 needs Stable-Baselines3: pip install 'ninelives[sb3]'") from error
 
 Info = dict[str, Any]
+
+OWN_INFOS = ("episode", "is_success")
+"""What SB3's learners read themselves of the infos that environments and their ``Monitor`` give."""
 
 
 class VecEnv(sb3.VecEnv):
@@ -49,8 +54,9 @@ class VecEnv(sb3.VecEnv):
         env: a Gymnasium id, ``"module:factory"``, a callable, or an ``EnvSpec``, ours or Gymnasium's; or a list of
             functions, one for each environment; the spaces of all must be equal.
         n_envs: number of environments; not needed for a list.
-        **settings: ``workers``, ``groups``, and every option of ``ninelives.PoolOptions``. ``seed_episodes`` is False
-            here, as in SB3; with True every episode can be replayed after a crash, whatever generator it uses.
+        **settings: ``workers``, ``groups``, and every option of ``ninelives.PoolOptions``. ``infos`` always includes
+            the keys that SB3 reads itself. ``seed_episodes`` is False here, as in SB3; with True every episode can be
+            replayed after a crash, whatever generator it uses.
 
     Attributes:
         pool: the underlying pool, with ``pool.metrics()``, ``pool.events`` and ``pool.worker_pids``.
@@ -58,7 +64,10 @@ class VecEnv(sb3.VecEnv):
 
     def __init__(self, env: AnyEnv | EnvFunctions, n_envs: int | None = None, **settings: Any) -> None:
         spec, n_envs = one_spec(env, n_envs, settings, "n_envs")
+        spec = with_monitor_files(spec) if isinstance(env, list | tuple) else spec
         settings = {"autoreset": Autoreset.SAME_STEP, "seed_episodes": False, **settings}
+        if not isinstance(settings.get("infos", ALL_INFOS), str):
+            settings["infos"] = (*(settings["infos"] or ()), *OWN_INFOS)
         _check(settings["autoreset"], settings.get("copy", True), settings.get("batch_size") or n_envs, n_envs)
         self._attach(Pool(spec, n_envs, **settings))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from ninelives.cli.check import CLEAR_IT, NOT_DETERMINISTIC, USED_DIFFERS
 from ninelives.cli.diagnosis.finding import Severity
 from ninelives.cli.reporting.verdict_table import GOOD, Verdict, say, show
 from ninelives.cli.target import env_spec
@@ -81,6 +82,9 @@ class ChaosCommand:
     snapshot_every: int | None = None
     """Least number of steps between two snapshots, if the environment can save its state; 0: no snapshots."""
 
+    fresh_env_every_episode: bool = False
+    """Build a new environment for every episode, as the pool's setting of this name does."""
+
     ignore_infos: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]")] = ()
     """Infos that may differ, such as measured times; a dot reaches into nested infos, as in timing.step."""
 
@@ -103,7 +107,10 @@ class ChaosCommand:
         return 0 if report.is_exact else 1
 
     def _settings(self) -> dict[str, Any]:
-        settings: dict[str, Any] = {"start_method": self.start_method, "step_timeout_s": self.step_timeout}
+        settings: dict[str, Any] = {
+            "start_method": self.start_method, "step_timeout_s": self.step_timeout,
+            "fresh_env_every_episode": self.fresh_env_every_episode,
+        }  # fmt: skip
         if self.snapshot_every is not None:
             settings["snapshot_every"] = self.snapshot_every or None
         return settings
@@ -148,16 +155,25 @@ def conclusion(report: ChaosReport) -> list[str]:
     if report.is_exact:
         equal = f"after {plural(injected, 'injected fault')}, all {rows} equal those of the undisturbed run"
         return [f"safe: {equal}; {report.env} heals exactly"]
+    if "reset" in report.not_healed:
+        return _of_reset(report)
     if report.first_difference is not None:
         return _of_difference(report)
     return _of_cuts(report)
+
+
+def _of_reset(report: ChaosReport) -> list[str]:
+    lines = [f"{USED_DIFFERS}: reset() leaves something of earlier episodes; {plural(report.cut_rows, 'row')} cut"]
+    if report.first_difference is not None:
+        lines.append(f"  first wrong row: {_short(report.first_difference)}")
+    return [*lines, f"  first: {report.first_not_healed}", f"-> {CLEAR_IT}", "-> --fresh-env-every-episode shows that"]
 
 
 def _of_difference(report: ChaosReport) -> list[str]:
     difference = report.first_difference
     assert difference is not None
     first = (
-        f"not deterministic: first difference in slot {difference.slot} at step {difference.step}: {difference.what}"
+        f"{NOT_DETERMINISTIC}: first difference in slot {difference.slot} at step {difference.step}: {difference.what}"
     )
     lines = [first, f"  expected  {_short(difference.expected)}", f"  got       {_short(difference.got)}"]
     if difference.what.startswith("info."):
@@ -172,7 +188,7 @@ def _of_cuts(report: ChaosReport) -> list[str]:
     cut = plural(report.cut_rows, "row")
     first = f"  first: {report.first_not_healed}" if report.first_not_healed else "  no slot was healed at all"
     if "diverged" in report.not_healed:
-        head = f"not deterministic: no wrong row, but {cut} cut because the replay diverged"
+        head = f"{NOT_DETERMINISTIC}: no wrong row, but {cut} cut because the replay diverged"
         return [head, first, f"-> {SEED_IT}", f"-> {LOOK_CLOSER.replace('ENV', report.env)}"]
     head = f"not healed: no wrong row, but {cut} cut"
     return [head, first, "-> docs/chaos.md explains each reason and what to change"]

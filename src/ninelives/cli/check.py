@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 DEFAULT_START = "forkserver"
 
+NOT_DETERMINISTIC = "not deterministic"
+USED_DIFFERS = "new environments agree, a used one differs"
+"""The same words as those of ``ninelives chaos``."""
+
+CLEAR_IT = (
+    "clear everything in reset(), or use fresh_env_every_episode=True (--pool.fresh-env-every-episode), with which it "
+    "heals exactly"
+)
+
 
 @dataclass(frozen=True)
 class CheckCommand:
@@ -79,9 +88,13 @@ def judge(report: EnvReport) -> Iterator[Verdict]:
     """What the report means, one verdict per property."""
     if report.deterministic:
         yield Verdict("deterministic", GOOD, "the same seed and actions give the same rows, in other processes too")
+    elif report.reuse_differs:
+        found = f"{USED_DIFFERS} at {report.first_difference}: reset() leaves something of earlier episodes"
+        yield Verdict("reset", Severity.WARNING, found, CLEAR_IT)
     else:
         advice = "seed all randomness in reset(seed=...), so that episodes are repeatable and can be healed"
-        yield Verdict("deterministic", Severity.WARNING, f"no: differs at {report.first_difference}", advice)
+        found = f"{NOT_DETERMINISTIC}: differs at {report.first_difference}"
+        yield Verdict("deterministic", Severity.WARNING, found, advice)
     buffer = (
         "the next step reuses its array; the pool copies it in time"
         if report.reuses_buffer

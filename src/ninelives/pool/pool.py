@@ -97,8 +97,7 @@ class Pool:
         self._gatherer = Gatherer(runtime.data, *slab, self.options.copy)
         self._writer = ActionWriter(runtime.data.action, hello.action_space, *slab)
         self._open_journal()
-        heals = self.options.on_fault == "heal"
-        healing = Healing(heals, self._journal, self._control, runtime.mail, self._clock, runtime.log.emit)
+        healing = Healing(self.options, self._journal, self._control, runtime.mail, self._clock, runtime.log.emit)
         self._coordinator = Coordinator(runtime, supervisor, healing)
         self._requests = Requests(runtime, self._coordinator, self._journal)
         shared = (runtime, self._coordinator, self._requests, self._gatherer, self._journal)
@@ -136,7 +135,7 @@ class Pool:
         seeds = seeds_for(seed, chosen)
         self._coordinator.patient = True
         try:
-            self._drain()
+            self._requests.drain()
             for slot, slot_seed in zip(chosen.tolist(), seeds, strict=True):
                 self._coordinator.healing.drop(slot)
                 self._journal.mark(slot)
@@ -345,18 +344,12 @@ class Pool:
             self._requests.reset(left)
             self._requests.await_answers()
             _, attention = self._caller.collect(len(self._plan.group_slots), 0)
+            self._receiver.check_infos(chosen)
             self._coordinator.sort_out(chosen)
             batch = self._receiver.hand_out(chosen, attention)
             left = [slot for slot in left if self._coordinator.status.life[slot] not in (SlotLife.LIVE, SlotLife.OUT)]
             if not left:
                 return batch
-
-    def _drain(self) -> None:
-        """Wait for answers under way and forget them."""
-        if self._caller.inflight_count:
-            self._requests.await_answers()
-            self._caller.collect(len(self._plan.group_slots), 0)
-        self._coordinator.forget_faults()
 
     def _idle(self, slots: Sequence[int] | None, verb: str) -> Slots:
         """The slots of a request that may only be made while no answer is under way."""

@@ -14,7 +14,7 @@ import contextlib
 import pickle
 import warnings
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 
@@ -32,8 +32,8 @@ from ninelives.pool.workers.worker import WorkerChange
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.data import DataSpec
 from ninelives.spec.env import EnvSpec
-from ninelives.spec.equal_spaces import difference
 from ninelives.spec.handshake import Hello, WorkerSpec
+from ninelives.spec.observation_mode import ObservationMode
 from ninelives.spec.options import PoolOptions
 from ninelives.spec.plan import Plan, WorkerChoice, choose_workers, make_plan
 from ninelives.supervise.children import Children
@@ -119,6 +119,9 @@ def _worker_spec(request: PoolRequest) -> WorkerSpec:
         snapshot_every=options.snapshot_every or 0,
         restore_timeout_s=options.restore_timeout_s,
         info_types=options.info_types,
+        observation_mode=ObservationMode.parse(options.observation_mode),
+        fresh_env_every_episode=options.fresh_env_every_episode,
+        wanted_infos=options.wanted_infos,
     )
 
 
@@ -148,6 +151,7 @@ def _bring_up(request: PoolRequest, resources: Resources, supervisor: Supervisor
     arrays = resources.memory.size_slab(data.layout)
     supervisor.launcher.let_all_go(data.layout.digest)
     arrivals.await_all(plan.workers)
+    hello = arrivals.hello_of_first_slot()
     supervisor.launcher.request_spares(max(len(plan.slots_of(worker)) for worker in range(plan.workers)))
     for text in hello.warnings:
         resources.log.emit(events.EnvWarned(text=text))
@@ -217,6 +221,11 @@ class _Arrivals:
             self._look()
         return next(iter(self._hellos.values()))
 
+    def hello_of_first_slot(self) -> Hello:
+        """What stands for all slots, once every worker is ready: slot 0, or the user's own space."""
+        hello, mode = self._hellos[0], ObservationMode.parse(self._resources.options.observation_mode)
+        return hello if mode.single is None else replace(hello, observation_space=mode.single)
+
     def await_all(self, workers: int) -> None:
         """Until every worker is ready."""
         while len(self._up) < workers:
@@ -242,14 +251,15 @@ class _Arrivals:
             self._hellos.pop(change.worker, None)
 
     def _check_spaces(self, worker: int, hello: Hello) -> None:
-        """All workers must have the spaces of the first."""
+        """All workers must fit the spaces of the first."""
         if not self._hellos:
             return
         first, other = next(iter(self._hellos.items()))
         found = (hello.observation_space, hello.action_space)
         wanted = (other.observation_space, other.action_space)
         slot, first_slot = (self._supervisor.workers[one].slots[0] for one in (worker, first))
-        text = difference(slot, found, first_slot, wanted)
+        mode = ObservationMode.parse(self._resources.options.observation_mode)
+        text = mode.difference(slot, found, first_slot, wanted)
         if text is not None:
             self._supervisor.refuse_spaces(worker, text)
 

@@ -1,8 +1,9 @@
 """Gymnasium spaces as trees of named arrays, and values in and out of them.
 
 A space becomes a tree whose leaves are either arrays in the shared slab (Box, Discrete, MultiDiscrete, MultiBinary, at
-any depth of Dict and Tuple) or objects that travel by mailbox (Text, Graph, Sequence, OneOf, anything custom). The same
-tree serves observations and actions, in the worker (one row) and in the parent (a batch of rows).
+any depth of Dict and Tuple) or objects that travel by mailbox (Graph, Sequence, OneOf, anything custom). Strings travel
+in the slab where they are short, else by mailbox. The same tree serves observations and actions, in the worker (one
+row) and in the parent (a batch of rows).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from ninelives.spec.layout import LayoutField
+from ninelives.spec.text import TEXT_BYTES
 
 LONG_DOUBLE_BYTES = 10 if np.finfo(np.longdouble).nmant == 63 else np.longdouble().itemsize
 """How many bytes of a long double carry its value: the ten of x86's extended format, or all."""
@@ -35,6 +37,8 @@ class Leaf:
     dtype: str | None
     low: npt.NDArray[Any] | None = None
     high: npt.NDArray[Any] | None = None
+    is_text: bool = False
+    """An object that is a string: short ones have a place in the slab as well."""
 
     @cached_property
     def name(self) -> str:
@@ -67,7 +71,7 @@ Node = Leaf | DictNode | TupleNode
 @singledispatch
 def tree_of(space: spaces.Space[Any], path: tuple[str | int, ...] = ()) -> Node:
     """The tree of a space; unknown spaces become one mailbox leaf."""
-    return Leaf(path, (), None)
+    return Leaf(path, (), None, is_text=space.dtype is not None and space.dtype.kind == "U")
 
 
 @tree_of.register
@@ -118,6 +122,11 @@ def fields(node: Node, prefix: str, slots: int) -> list[LayoutField]:
     return [
         LayoutField(f"{prefix}:{leaf.name}", (slots, *leaf.shape), leaf.dtype) for leaf in leaves(node) if leaf.dtype
     ]
+
+
+def text_fields(node: Node, slots: int) -> list[LayoutField]:
+    """The slab fields of the texts of a tree."""
+    return [LayoutField(f"text:{leaf.name}", (slots, TEXT_BYTES), "u1") for leaf in leaves(node) if leaf.is_text]
 
 
 def assemble(node: Node, value_of: Callable[[Leaf], Any]) -> Any:

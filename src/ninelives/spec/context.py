@@ -21,12 +21,15 @@ class SlotContext:
         generation: how many times the slot's worker has been started.
         scratch: a directory of this slot alone, empty at construction, removed with the slot.
         launch_dir: the directory the user's program runs in (a worker's own working directory is its scratch).
+        episodes: how many episodes the slot has begun before; 0 for its first environment, and for one that replaces
+            an environment which was only measured.
     """
 
     slot: int
     generation: int
     scratch: Path
     launch_dir: Path
+    episodes: int = 0
 
 
 _current: SlotContext | None = None

@@ -1,4 +1,4 @@
-"""What the data slab holds: observations, actions, final observations and declared infos of all slots.
+"""What the data slab holds: observations, actions, final observations and infos of all slots.
 
 Parent and workers build the same layout from the same spaces; equal digests prove it.
 """
@@ -6,12 +6,13 @@ Parent and workers build the same layout from the same spaces; equal digests pro
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ninelives.spec.arrays import Node, fields, leaves, tree_of
+from ninelives.spec.arrays import Node, fields, leaves, text_fields, tree_of
 from ninelives.spec.autoreset import Autoreset
+from ninelives.spec.info_schema import INFO_BYTES
 from ninelives.spec.layout import Layout, LayoutField
 
 
@@ -22,6 +23,7 @@ class DataSpec:
     observation: Node
     action: Node
     infos: Mapping[str, str]
+    wanted: frozenset[str] | None
     layout: Layout
 
     @property
@@ -34,14 +36,29 @@ class DataSpec:
 
     @classmethod
     def of(
-        cls, observation_space: Any, action_space: Any, infos: Mapping[str, str], autoreset: Autoreset, slots: int
+        cls,
+        observation_space: Any,
+        action_space: Any,
+        infos: Mapping[str, str],
+        autoreset: Autoreset,
+        slots: int,
+        wanted: Iterable[str] | None = None,
     ) -> DataSpec:
-        """Lay out everything an environment with these spaces needs."""
+        """Lay out everything an environment with these spaces needs; ``wanted`` are the keys of infos, None: all."""
         observation, action = tree_of(observation_space), tree_of(action_space)
         final = fields(observation, "final", slots) if autoreset is Autoreset.SAME_STEP else []
         declared = [LayoutField(f"info:{key}", (slots,), dtype) for key, dtype in infos.items()]
         masks = [LayoutField(f"has:{key}", (slots,), "?") for key in infos]
+        learned = LayoutField("infos", (slots, INFO_BYTES), "u1")
         layout = Layout.of(
-            [*fields(observation, "obs", slots), *fields(action, "action", slots), *final, *declared, *masks]
+            [
+                *fields(observation, "obs", slots),
+                *text_fields(observation, slots),
+                *fields(action, "action", slots),
+                *final,
+                *declared,
+                *masks,
+                learned,
+            ]
         )
-        return cls(observation, action, infos, layout)
+        return cls(observation, action, infos, None if wanted is None else frozenset(wanted), layout)

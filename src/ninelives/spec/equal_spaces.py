@@ -1,4 +1,4 @@
-"""Whether environments of one pool have equal spaces, and what a user reads if they do not. Pure."""
+"""Whether two spaces are equal. Pure."""
 
 from __future__ import annotations
 
@@ -6,21 +6,9 @@ from typing import Any
 
 from gymnasium import spaces
 
-Spaces = tuple[Any, Any]
-"""Observation space and action space of one environment."""
-
 
 class DifferentSpacesError(ValueError):
-    """Slots of one pool have different spaces."""
-
-
-def difference(slot: int, found: Spaces, first_slot: int, wanted: Spaces) -> str | None:
-    """How the spaces of a slot differ from those of the first; None if they are equal."""
-    named = zip(("observation", "action"), found, wanted, strict=True)
-    parts = [f"its {name} space is {one} instead of {other}" for name, one, other in named if not are_equal(one, other)]
-    if not parts:
-        return None
-    return f"slot {slot} has other spaces than slot {first_slot}: {' and '.join(parts)}; all must be equal"
+    """Slots of one pool have spaces that do not fit together."""
 
 
 def are_equal(one: Any, other: Any) -> bool:

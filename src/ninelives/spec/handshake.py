@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ninelives.spec.observation_mode import SAME, ObservationMode
 from ninelives.spec.plan import Probe
 
 
@@ -37,6 +38,9 @@ class WorkerSpec:
     spare: bool = False
     measure: bool = True
     info_types: Sequence[str] | str = ()
+    observation_mode: ObservationMode = SAME
+    fresh_env_every_episode: bool = False
+    wanted_infos: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,13 @@ import numpy as np
 
 from ninelives.errors import ConfigError
 from ninelives.spec.autoreset import Autoreset
+from ninelives.spec.observation_mode import ObservationMode
 
 ON_FAULT = ("heal", "cut", "raise")
 START_METHODS = ("forkserver", "fork", "spawn")
 CHECKS = ("shape", "nan", "bounds")
 ON_EXHAUSTED = ("quarantine", "raise")
+ALL_INFOS = "all"
 
 _POSITIVE = (
     "import_timeout_s",
@@ -43,16 +45,22 @@ class PoolOptions:
         start_method: ``forkserver`` starts workers from a clean, preloaded process in about 15 ms; ``fork`` copies the
             user's process (fast, but unsafe once it has threads); ``spawn`` starts a new interpreter each time.
         autoreset: ``next_step`` (Gymnasium's default), ``same_step`` or ``disabled``.
+        observation_mode: which observation spaces the slots may have: ``same`` (equal ones), ``different`` (of equal
+            shapes and dtypes), or a tuple of a batched and a single space to show instead. As in Gymnasium.
         on_fault: ``heal`` brings a broken slot back to where it was, and cuts its episode where that is impossible;
             ``cut`` masks the row and goes on with a fresh episode; ``raise`` raises the typed error in place of the
             batch that holds the fault, then ``reset()`` to go on.
         seed_episodes: every episode gets a seed of its own, derived from the slot's; False keeps Gymnasium's stream,
             where only the first reset is seeded.
+        fresh_env_every_episode: close the environment and build a new one before each episode but its first; for those
+            whose ``reset`` leaves something of the episode before, which else cannot be healed exactly.
         snapshot_every: least number of steps between two snapshots of environments that offer them; the interval grows
             where saving is slow. None takes none.
         copy: hand out copies that are safe to keep; False hands out views that the next step overwrites.
         check: what every observation is checked for: ``shape`` (and dtype), ``nan`` (and that), ``bounds`` (and those).
-        info_keys: numeric info keys that live in shared memory, names or a mapping from name to dtype.
+        infos: the keys of infos that are handed out; the others are not even sent. ``"all"`` hands out every key, None
+            none. Keys that the pool adds (``fault``, ``final_obs``) are always there.
+        info_keys: numeric info keys that always have a certain dtype, names (float64) or a mapping from name to dtype.
         info_types: types beside NumPy's and Python's own that infos may hold, as ``module.name``; an info that holds
             another is bad data. ``"any"`` loads whatever a worker sends, which lets its code run in this process.
         import_timeout_s: importing may read a cold disk and compile caches.
@@ -88,11 +96,14 @@ class PoolOptions:
 
     start_method: str = "forkserver"
     autoreset: Autoreset | str = Autoreset.NEXT_STEP
+    observation_mode: str | tuple[Any, Any] = "same"
     on_fault: str = "heal"
     seed_episodes: bool = True
+    fresh_env_every_episode: bool = False
     snapshot_every: int | None = 20
     copy: bool = True
     check: str = "nan"
+    infos: Sequence[str] | str | None = ALL_INFOS
     info_keys: Mapping[str, Any] | Sequence[str] = ()
     info_types: Sequence[str] | str = ()
     import_timeout_s: float = 60.0
@@ -147,10 +158,25 @@ class PoolOptions:
         for name in _POSITIVE_OR_NONE:
             if getattr(self, name) is not None:
                 _number(name, getattr(self, name), above_zero=True)
+        if not ObservationMode.parse(self.observation_mode).is_same and self.spares:
+            raise ConfigError(
+                f"spares={self.spares} does not fit slots with different spaces: a spare is built before it is known "
+                "whose place it takes; leave spares out, or use observation_mode='same'"
+            )
         if isinstance(self.preload, str):
             raise ConfigError(f"preload={self.preload!r} must be a list of module names, not one string")
+        is_text = isinstance(self.infos, str)
+        if (is_text and self.infos != ALL_INFOS) or not all(isinstance(key, str) for key in self.infos or ()):
+            raise ConfigError(f"infos={self.infos!r} must be 'all', None or a list of keys")
         if isinstance(self.info_types, str) and self.info_types != "any":
             raise ConfigError(f"info_types={self.info_types!r} must be a list of names 'module.name', or 'any'")
+
+    @property
+    def wanted_infos(self) -> tuple[str, ...] | None:
+        """The keys of infos that are handed out, declared ones included; None: all."""
+        if self.infos == ALL_INFOS:
+            return None
+        return tuple(dict.fromkeys((*(self.infos or ()), *self.info_dtypes)))
 
     @property
     def info_dtypes(self) -> dict[str, str]:

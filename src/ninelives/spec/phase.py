@@ -40,12 +40,13 @@ class Op(IntEnum):
 
 
 class Status(IntEnum):
-    """How a slot answered."""
+    """How a slot answered. ``UNDONE`` is the parent's word: the answer was a failure, and its worker died after it."""
 
     OK = 0
     RAISED = 1
     BAD_DATA = 2
     NOT_RESTORED = 3
+    UNDONE = 4
 
 
 class Attention:
@@ -59,3 +60,4 @@ class Attention:
     ENDED = 2
     FAULT = 4
     STATE = 8
+    INFO = 16

@@ -42,6 +42,8 @@ class Restore:
 
     ``digests`` are 32-bit words, one per row: the row before each action, and the row after the last. With a snapshot
     the first of them cannot be checked. ``calls`` are (step, request), in order.
+
+    ``episodes`` were played by used environments: new ones must give the same rows before anything is restored.
     """
 
     beginning: Beginning | None
@@ -49,6 +51,7 @@ class Restore:
     steps: int = 0
     digests: bytes = b""
     calls: Sequence[tuple[int, CallRequest]] = field(default_factory=tuple)
+    episodes: tuple[Restore, ...] = ()
 
 
 class Outcome(IntEnum):
@@ -59,3 +62,4 @@ class Outcome(IntEnum):
     DIFFERS = 2
     FAILED = 3
     LATE = 4
+    USED_DIFFERS = 5

@@ -27,6 +27,14 @@ from ninelives.testing.examination import ExaminedEnv, RolloutMark, RolloutTrace
 if TYPE_CHECKING:
     from ninelives.pool.pool import Pool
 
+IN_ANOTHER, IN_USED = "in another process", "after reset(seed=...) of a used environment"
+
+REUSES = 4
+"""Rollouts of a used environment that are compared with those of new ones, beside the first.
+
+Half of the episodes of a BipedalWalker show no difference.
+"""
+
 
 @dataclass(frozen=True)
 class EnvReport:
@@ -36,6 +44,9 @@ class EnvReport:
         env: the environment's name.
         deterministic: the same seed and actions gave the same rows, in one instance and in other processes.
         first_difference: a description of the first row that differed.
+        reuse_differs: new environments agree with each other, but a used one differs from a new one after
+            ``reset(seed=...)``: the reset leaves something of earlier episodes. Such an environment heals exactly with
+            ``fresh_env_every_episode=True``.
         reuses_buffer: an observation is overwritten by a later step (a pool copies it in time; copy it yourself if you
             keep it).
         picklable: the factory can be sent to a worker; if not, only ``start_method="fork"`` works.
@@ -62,6 +73,7 @@ class EnvReport:
     findings: tuple[str, ...]
     on_fault: str
     shared_files: tuple[str, ...] = ()
+    reuse_differs: bool = False
 
 
 def check_env(
@@ -95,7 +107,8 @@ class _Check:
         self._spec, self._steps, self._seed, self._timeout_s, self._mark = spec, steps, seed, timeout_s, mark
         self._findings: dict[str, None] = {}
         self._errors: dict[str, NinelivesError | None] = {}
-        self._differences: list[str] = []
+        self._of_new: list[str] = []
+        self._of_used: list[str] = []
 
     def run(self, start_methods: Sequence[str]) -> EnvReport:
         traces = [self._trace_with(method) for method in start_methods]
@@ -103,22 +116,25 @@ class _Check:
         if not good:
             raise next(error for error in self._errors.values() if error is not None)
         for other in good[1:]:
-            self._compare(good[0], other, "in another process")
+            self._compare(good[0], other, IN_ANOTHER, self._of_new)
         method = next(name for name, error in self._errors.items() if error is None)
+        self._use_again(method, good[0])
         pair = self._beside_another(method)
+        differences = [*self._of_new, *self._of_used]
         return EnvReport(
             env=self._spec.label,
-            deterministic=not self._differences,
-            first_difference=next(iter(self._differences), None),
+            deterministic=not differences,
+            first_difference=next(iter(differences), None),
             reuses_buffer=any(trace.reuses_buffer for trace in good),
             picklable=self._is_picklable(),
-            isolated=pair is not None and (bool(self._differences) or first_difference(good[0], pair) is None),
+            isolated=pair is not None and (bool(self._of_new) or first_difference(good[0], pair) is None),
             steps_per_s=max(trace.steps_per_s for trace in good),
             rss_bytes_per_copy=(pair or good[0]).rss_bytes,
             fork_safe={name: str(error) if error else None for name, error in self._errors.items()},
             findings=tuple(self._findings),
             on_fault=self._recommend(),
             shared_files=tuple(sorted(good[0].files & pair.files)) if pair is not None else (),
+            reuse_differs=bool(self._of_used) and not self._of_new,
         )
 
     def _trace_with(self, method: str) -> RolloutTrace | None:
@@ -126,7 +142,8 @@ class _Check:
         try:
             with self._pool(method) as pool:
                 trace: RolloutTrace = self._call(pool, "trace", self._seed, self._steps)
-                self._compare(trace, self._call(pool, "trace", self._seed, self._steps), "after reset(seed=...) again")
+                again: RolloutTrace = self._call(pool, "trace", self._seed, self._steps)
+                self._compare(trace, again, IN_USED, self._of_used)
                 self._note(trace.findings)
                 self._note(self._call(pool, "close_and_look"))
         except NinelivesError as error:
@@ -134,6 +151,19 @@ class _Check:
             return None
         self._errors[method] = None
         return trace
+
+    def _use_again(self, method: str, first: RolloutTrace) -> None:
+        """Roll out with other seeds in a used environment, then in a new one each: some episodes show more."""
+        seeds = range(self._seed + 1, self._seed + 1 + REUSES)
+        try:
+            with self._pool(method) as pool:
+                self._compare(first, self._call(pool, "trace", self._seed, self._steps), IN_ANOTHER, self._of_new)
+                used = [self._call(pool, "trace", seed, self._steps) for seed in seeds]
+                for seed, trace in zip(seeds, used, strict=True):
+                    new = self._call(pool, "trace_in_new", seed, self._steps)
+                    self._compare(new, trace, f"{IN_USED}, seed {seed}", self._of_used)
+        except WorkerError as error:
+            self._note([f"breaks when it is reset or built again: {error.fault.summary}"])
 
     def _beside_another(self, method: str) -> RolloutTrace | None:
         try:
@@ -164,10 +194,11 @@ class _Check:
     def _call(pool: Pool, name: str, *args: Any) -> Any:
         return pool.call(name, *args)[0]
 
-    def _compare(self, one: RolloutTrace, other: RolloutTrace, where: str) -> None:
+    @staticmethod
+    def _compare(one: RolloutTrace, other: RolloutTrace, where: str, differences: list[str]) -> None:
         difference = first_difference(one, other)
         if difference is not None:
-            self._differences.append(f"{difference}, {where}")
+            differences.append(f"{difference}, {where}")
 
     def _note(self, findings: Sequence[str]) -> None:
         self._findings.update(dict.fromkeys(findings))
@@ -181,7 +212,9 @@ class _Check:
         return True
 
     def _recommend(self) -> str:
-        if self._differences:
+        if self._of_used and not self._of_new:
+            return "'heal' with fresh_env_every_episode=True: each episode has a new environment, which replays exactly"
+        if self._of_new:
             return "'cut': rows after a fault are masked and a fresh episode starts; an exact replay would differ"
         return "'heal', the default: it replays exactly, so an interrupted episode is restored bit for bit"
 

@@ -110,6 +110,12 @@ class ExaminedEnv:
         finally:
             other.close()
 
+    def trace_in_new(self, seed: int, steps: int) -> RolloutTrace:
+        """Close the environment, build a new one in its place, and roll out."""
+        self._env.close()
+        self._env = self._make()
+        return self.trace(seed, steps)
+
     def _with_files(self, trace: RolloutTrace) -> RolloutTrace:
         return replace(trace, files=frozenset(os.listdir(self._cwd)) - self._before_files)
 

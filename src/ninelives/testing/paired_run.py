@@ -10,12 +10,11 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ninelives.spec.arrays import leaves, tree_of
-from ninelives.testing.kill_plan import KillThread
 from ninelives.testing.row_diff import Row, first_mismatch, rows_of
 
 if TYPE_CHECKING:
@@ -82,31 +81,45 @@ class PairedPool:
         return concatenate(space, actions, room)
 
 
+class Disturbance(Protocol):
+    """What breaks workers of the first pool while both step."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no further fault will be injected."""
+
+    def reach(self, batch: int) -> None:
+        """Record that batch number ``batch`` was sent."""
+
+    def saw(self, slots: Iterable[int]) -> None:
+        """Record that each of these slots has produced a row."""
+
+
 class PairedRun:
     """Steps both pools together and compares every pair of rows."""
 
     def __init__(
-        self, disturbed: PairedPool, reference: PairedPool, kill_thread: KillThread, comparison: Comparison
+        self, disturbed: PairedPool, reference: PairedPool, disturbance: Disturbance, comparison: Comparison
     ) -> None:
         self._disturbed, self._reference = disturbed, reference
-        self._kill_thread, self.comparison = kill_thread, comparison
+        self._disturbance, self.comparison = disturbance, comparison
         self._reference_rows: dict[int, deque[Row]] = {slot: deque() for slot in range(disturbed.pool.num_envs)}
         self._rows_since = Counter(dict.fromkeys(self._reference_rows, 0))
         self.steps = 0
 
     def run(self, steps: int, seed: int, report: Callable[[], None]) -> None:
         """Run until the steps are done and every fault was injected and recovered from, or nothing can be compared."""
-        self._kill_thread.reach(0)
+        self._disturbance.reach(0)
         self._keep(self._reference.begin(seed))
         slots = self._compare(self._disturbed.begin(seed))
         batch, reported = 0, time.monotonic()
         while (self.steps < steps or not self._is_settled) and self.comparison.goes_on:
             self._disturbed.send(slots)
             self._reference.send(slots)
-            self._kill_thread.reach(batch)
-            all_delivered = self._kill_thread.is_done
+            self._disturbance.reach(batch)
+            all_delivered = self._disturbance.is_done
             slots = self._compare(self._disturbed.receive())
-            self._kill_thread.saw(slots)
+            self._disturbance.saw(slots)
             self._rows_since.update(slots if all_delivered else ())
             self.steps, batch = self.steps + len(slots), batch + 1
             if time.monotonic() - reported >= REPORT_EVERY_S:
@@ -116,7 +129,7 @@ class PairedRun:
 
     @property
     def _is_settled(self) -> bool:
-        return self._kill_thread.is_done and min(self._rows_since.values()) >= ROWS_AFTER
+        return self._disturbance.is_done and min(self._rows_since.values()) >= ROWS_AFTER
 
     def _compare(self, rows: list[Row]) -> list[int]:
         """Compare these rows with the reference; returns their slots, each once."""

@@ -26,6 +26,7 @@ from ninelives.train.callbacks import Callback, Callbacks
 from ninelives.train.config.classes import TrainConfig
 from ninelives.train.config.layers import as_tree
 from ninelives.train.event_bridge import EventBridge
+from ninelives.train.policy.heads import ACTION_MASK
 from ninelives.train.saving import resume
 from ninelives.train.saving.checkpoint import Checkpoint, Checkpoints
 from ninelives.train.saving.provenance import provenance
@@ -60,7 +61,7 @@ def train(config: TrainConfig, callbacks: Sequence[Callback] = (), *, sinks: Seq
             run_dir.write_provenance(provenance())
         bridge = EventBridge(listeners)
         stack.enter_context(_torch_threads_restored())
-        pool = stack.enter_context(_make_pool(config, run_dir, (bridge, *sinks)))
+        pool = stack.enter_context(_make_pool(config, run_dir, (bridge, *sinks), listeners))
         session = stack.enter_context(Session(config, pool, listeners, bridge, found, device, because))
         stop = stack.enter_context(_stop_on_signal(listeners))
         return _Run(config, session, listeners, run_dir, stop).train()
@@ -154,9 +155,11 @@ def _resumed_n_envs(config: TrainConfig, run_dir: RunDir | None, found: Checkpoi
     return run_dir.saved_n_envs() if run_dir is not None and _resumes(config) else None
 
 
-def _make_pool(config: TrainConfig, run_dir: RunDir | None, sinks: Sequence[Sink]) -> Pool:
+def _make_pool(config: TrainConfig, run_dir: RunDir | None, sinks: Sequence[Sink], listeners: Callbacks) -> Pool:
     assert config.n_envs != "auto"
     settings = config.pool.settings()
+    if listeners.batch_every_s is None:
+        settings.update(infos=(ACTION_MASK,))  # nothing else is read; what a callback reads is not known
     if run_dir is not None:
         settings.update(run_dir=run_dir.pool, overwrite=True)
     if config.pool.split == 2:

@@ -18,6 +18,8 @@ reward, ...      worker    the answer of a slot; read by the parent after it saw
 begun, digest    worker    episodes begun so far; 32 bits that stand for the row
 record           worker    a slot's own words (``RECORD``), each by its name
 outcome, ...     worker    what became of an order; read by the parent when the worker is up, or has answered
+info_schema      worker    the schema of the slot's infos in the slab; zero when there are none
+schema_bytes     worker    the slot's schemas in the mailbox; read by the parent after it saw one that it does not know
 state_..., save  worker    a snapshot in the mailbox (bytes is zero when there is none), and when the next is due
 rng              worker    generator states with which the last two episodes began, by number modulo 2
 ===============  ========  ==================================================================================
@@ -56,10 +58,10 @@ RECORD = np.dtype(
     {
         "names": [
             *("running_return", "running_length", "steps", "step_ns", "torn"),
-            *("saved_at", "save_every", "state_bytes", "mail_bytes", "episode_began_ns", "status"),
+            *("saved_at", "save_every", "state_bytes", "mail_bytes", "episode_began_ns", "status", "info_schema"),
         ],
-        "formats": ["f8", "i8", "u8", "u8", "u1", "i8", "i8", "i8", "i8", "u8", "u1"],
-        "offsets": [0, 8, 16, 24, 32, 64, 72, 80, 88, 96, 104],
+        "formats": ["f8", "i8", "u8", "u8", "u1", "i8", "i8", "i8", "i8", "u8", "u1", "u8"],
+        "offsets": [0, 8, 16, 24, 32, 64, 72, 80, 88, 96, 104, 112],
         "itemsize": RECORD_BYTES,
     }
 )
@@ -98,6 +100,7 @@ def control_layout(workers: int, slots: int) -> Layout:
         ("episodes", "u8"),
         ("reset_ns", "u8"),
         ("construct_ns", "u8"),
+        ("schema_bytes", "i8"),
     ]
     return Layout.of(
         [
@@ -138,6 +141,8 @@ class Control:
     truncated: npt.NDArray[np.bool_]
     reward: npt.NDArray[np.float64]
     mail_bytes: npt.NDArray[np.int64]
+    info_schema: npt.NDArray[np.uint64]
+    schema_bytes: npt.NDArray[np.int64]
     begun: npt.NDArray[np.int64]
     record: npt.NDArray[np.uint8]
     digest: npt.NDArray[np.uint32]

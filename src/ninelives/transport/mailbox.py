@@ -20,10 +20,11 @@ from ninelives.transport.plain_pickle import PlainPickle
 WINDOW_BYTES = 1 << 32
 """Address space of one message. A larger message is refused, not truncated."""
 
-TO_WORKER, TO_PARENT, ORDER, STATE = 0, 1, 2, 3
-"""Directions: with a request, with an answer, an order to restore (to the worker), a snapshot (to the parent)."""
+TO_WORKER, TO_PARENT, ORDER, STATE, SCHEMAS = 0, 1, 2, 3, 4
+"""Directions: with a request, with an answer, an order to restore (to the worker), a snapshot (to the parent), what the
+slot's infos look like (to the parent)."""
 
-DIRECTIONS = 4
+DIRECTIONS = 5
 
 
 class Mailbox:

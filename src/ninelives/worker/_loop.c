@@ -10,6 +10,7 @@
 #define NPY_NO_DEPRECATED_API NPY_1_23_API_VERSION
 #include <Python.h>
 #include <numpy/arrayobject.h>
+#include <numpy/arrayscalars.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ enum { PHASE_IDLE = 0, PHASE_RESET = 3, PHASE_STEP = 4 };
 enum { OP_NONE = 0, OP_STEP = 1 };
 enum { ATTENTION_ENDED = 2 };
 enum { NEXT_STEP = 0, SAME_STEP = 1 };
-enum { LEAF_ARRAY = 1, LEAF_INT = 2 };
+enum { LEAF_ARRAY = 1, LEAF_INT = 2, LEAF_TEXT = 3 };
+enum { TEXT_BYTES = 256, HEADER_BYTES = 2 };    /* spec/text.py */
 enum { HISTOGRAM_BUCKETS = 80, MAX_BUFFERS = 40, MAX_LEAVES = 32, MAX_DIMS = 8 };
 
 /* Methods of an EnvSlot that are called from here, and attributes of a Gymnasium environment. */
@@ -51,14 +53,16 @@ typedef struct {
     uint8_t torn, rest_of_line[31];
     int64_t saved_at, save_every, state_bytes, mail;
     uint64_t began;
-    uint8_t status, rest[23];
+    uint8_t status, rest[7];
+    uint64_t info_schema, unused;
 } Record;
 _Static_assert(sizeof(Record) == 128, "control.RECORD_BYTES");
 
-/* One environment; ``object`` is its EnvSlot, ``base`` the innermost environment. */
+/* One environment; ``object`` is its EnvSlot, ``base`` the innermost environment, ``pack`` writes infos of numbers. */
 typedef struct {
-    PyObject *object, *step, *reset, *base;
+    PyObject *object, *step, *reset, *base, *pack;
     Py_ssize_t index;
+    int in_python;         /* the newest row was written by the EnvSlot, which may have parts of it to send by mail */
 } Slot;
 
 /* One group of them; ``request`` is the number of the request that is being served. */
@@ -83,9 +87,9 @@ typedef struct {
     uint32_t *histogram, *digest;
     Leaf leaves[MAX_LEAVES];
     int leaf_count;        /* 0: rows are written and digested by the EnvSlot */
-    int check_nan, always_info;
+    int check_nan, always_info, has_text;
     int heals;             /* leave digests and generator states, so that a dead worker's episodes can be replayed */
-    int seed_episodes;     /* resets go through the EnvSlot, which knows the episode's seed */
+    int resets_in_python;  /* by the EnvSlot, which knows the episode's seed and may build a new environment for it */
     int64_t *actions;      /* NULL: ask the EnvSlot */
     int autoreset, bell_fd, parent_fd;
     long rounds;
@@ -159,6 +163,7 @@ static int get_observation(Loop *self, PyObject *observation) {
     }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(observation); i++) {
         if (get_leaf(&self->leaves[self->leaf_count], PyList_GET_ITEM(observation, i)) < 0) return -1;
+        if (self->leaves[self->leaf_count].kind == LEAF_TEXT) self->has_text = 1;
         self->leaf_count++;
     }
     return 0;
@@ -174,19 +179,21 @@ static int get_group(Group *group, PyObject *description) {
     }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(slots); i++) {
         Slot *slot = &group->slots[i];
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(slots, i), "nOOOO", &slot->index, &slot->object, &slot->step,
-                              &slot->reset, &slot->base))
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(slots, i), "nOOOOO", &slot->index, &slot->object, &slot->step,
+                              &slot->reset, &slot->base, &slot->pack))
             return -1;
         Py_INCREF(slot->object);
         Py_INCREF(slot->step);
         Py_INCREF(slot->reset);
         Py_INCREF(slot->base);
+        Py_INCREF(slot->pack);
         group->count++;
     }
     return 0;
 }
 
-/* groups: a list of (group number, list of (slot number, EnvSlot, env.step, env.reset, innermost environment)) */
+/* groups: a list of (group number, list of (slot number, EnvSlot, env.step, env.reset, innermost environment,
+ * its packer)) */
 static int get_groups(Loop *self, PyObject *groups) {
     self->groups = calloc((size_t)PyList_GET_SIZE(groups) + 1, sizeof(Group));
     if (!self->groups) {
@@ -210,12 +217,12 @@ static int get_names(Loop *self) {
 
 static int Loop_init(Loop *self, PyObject *args, PyObject *kwds) {
     static char *names[] = {"control", "worker", "groups", "observation", "actions", "check_nan", "always_info",
-                            "heals", "seed_episodes", "pcg64", "autoreset", "bell_fd", "parent_fd", "rounds", NULL};
+                            "heals", "resets_in_python", "pcg64", "autoreset", "bell_fd", "parent_fd", "rounds", NULL};
     PyObject *control, *groups, *observation, *actions, *pcg64;
     Py_ssize_t worker;
     if (!PyArg_ParseTupleAndKeywords(args, kwds, "OnO!O!OppppOiiil", names, &control, &worker, &PyList_Type, &groups,
                                      &PyList_Type, &observation, &actions, &self->check_nan, &self->always_info,
-                                     &self->heals, &self->seed_episodes, &pcg64, &self->autoreset, &self->bell_fd,
+                                     &self->heals, &self->resets_in_python, &pcg64, &self->autoreset, &self->bell_fd,
                                      &self->parent_fd, &self->rounds))
         return -1;
     if (self->buffer_count) {
@@ -242,6 +249,7 @@ static void Loop_dealloc(Loop *self) {
             Py_XDECREF(slot->step);
             Py_XDECREF(slot->reset);
             Py_XDECREF(slot->base);
+            Py_XDECREF(slot->pack);
         }
         free(self->groups[g].slots);
     }
@@ -257,7 +265,7 @@ static void Loop_dealloc(Loop *self) {
 /* Digest the row that was just written. Rows with parts that travel by mail are digested by the EnvSlot. */
 static int put_digest(Loop *self, Slot *slot, double reward, int flags) {
     if (!self->heals) return 0;
-    if (!self->leaf_count) {
+    if (!self->leaf_count || (slot->in_python && self->has_text)) {
         PyObject *done = PyObject_CallMethod(slot->object, NAMES[PUT_DIGEST], "di", reward, flags);
         Py_XDECREF(done);
         return done ? 0 : -1;
@@ -362,11 +370,22 @@ static PyObject *find_part(const Leaf *leaf, PyObject *obs) {
     return obs;
 }
 
-/* The bytes of a part that is exactly what the space declares, else NULL; those of an int are put into ``number``. */
+/* The bytes of a part that is exactly what the space declares, else NULL; those of an int are put into ``number``, and
+ * the length of a text. */
 static const void *bytes_of(const Loop *self, const Leaf *leaf, PyObject *part, int64_t *number) {
     if (leaf->kind == LEAF_INT && PyLong_CheckExact(part)) {
         *number = PyLong_AsLongLong(part);
         return *number == -1 && PyErr_Occurred() ? NULL : number;
+    }
+    if (leaf->kind == LEAF_INT && Py_IS_TYPE(part, &PyInt64ArrType_Type)) {
+        *number = PyArrayScalar_VAL(part, Int64);
+        return number;
+    }
+    if (leaf->kind == LEAF_TEXT) {
+        Py_ssize_t length = 0;
+        const char *text = PyUnicode_CheckExact(part) ? PyUnicode_AsUTF8AndSize(part, &length) : NULL;
+        *number = length;
+        return text && length <= TEXT_BYTES - HEADER_BYTES ? text : NULL;
     }
     if (!PyArray_CheckExact(part)) return NULL;
     PyArrayObject *array = (PyArrayObject *)part;
@@ -381,6 +400,15 @@ static const void *bytes_of(const Loop *self, const Leaf *leaf, PyObject *part, 
 /* For words that are read only after their writer is dead and reaped: everything it did is visible then, in its order.
  * Only the compiler must not change that order. */
 #define KEEP_ORDER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+/* Most texts stay the same for a whole episode. */
+static void write_text(char *row, const char *text, size_t length) {
+    uint8_t header[HEADER_BYTES] = {(uint8_t)(length + 1), (uint8_t)((length + 1) >> 8)};
+    if (!memcmp(row, header, sizeof header) && !memcmp(row + HEADER_BYTES, text, length)) return;
+    memcpy(row, header, sizeof header);
+    memcpy(row + HEADER_BYTES, text, length);
+    memset(row + HEADER_BYTES + length, 0, TEXT_BYTES - HEADER_BYTES - length);
+}
 
 /* Writes the row if every part is exactly what the space declares; 0: Python must decide (convert, or reject).
  * All parts are found before the first is written: a row never mixes two steps. */
@@ -399,7 +427,9 @@ static int write_row(Loop *self, Py_ssize_t s, PyObject *obs) {
     KEEP_ORDER();
     for (int i = 0; i < self->leaf_count; i++) {
         const Leaf *leaf = &self->leaves[i];
-        copy_bytes(leaf->rows + s * leaf->bytes, found[i], (size_t)leaf->bytes);
+        char *row = leaf->rows + s * leaf->bytes;
+        if (leaf->kind == LEAF_TEXT) write_text(row, found[i], (size_t)numbers[i]);
+        else copy_bytes(row, found[i], (size_t)leaf->bytes);
     }
     KEEP_ORDER();
     self->record[s].torn = 0;
@@ -407,7 +437,8 @@ static int write_row(Loop *self, Py_ssize_t s, PyObject *obs) {
 }
 
 static int write_observation(Loop *self, Slot *slot, PyObject *obs) {
-    if (self->leaf_count && write_row(self, slot->index, obs)) return 0;
+    slot->in_python = !(self->leaf_count && write_row(self, slot->index, obs));
+    if (!slot->in_python) return 0;
     PyObject *done = PyObject_CallMethodOneArg(slot->object, self->names[PUT_OBS], obs);
     if (!done) return -1;
     Py_DECREF(done);
@@ -443,8 +474,23 @@ static void end_episode(Loop *self, Py_ssize_t s, uint32_t *attention) {
     *attention |= ATTENTION_ENDED;
 }
 
+/* Infos of numbers are written by the packer; the EnvSlot takes those of any other kind, and new ones. */
 static int put_info(Loop *self, Slot *slot, PyObject *info, uint32_t *attention) {
-    if (!self->always_info && PyDict_CheckExact(info) && PyDict_GET_SIZE(info) == 0) return 0;
+    Record *record = &self->record[slot->index];
+    if (!self->always_info && PyDict_CheckExact(info) && !(slot->in_python && self->has_text)) {
+        if (PyDict_GET_SIZE(info) == 0) {
+            if (record->info_schema) record->info_schema = 0;
+            return 0;
+        }
+        PyObject *number = PyObject_CallOneArg(slot->pack, info);
+        if (!number) return -1;
+        long bits = PyLong_AsLong(number);
+        Py_DECREF(number);
+        if (bits >= 0) {
+            *attention |= (uint32_t)bits;
+            return 0;
+        }
+    }
     return add_attention(PyObject_CallMethodOneArg(slot->object, self->names[PUT_INFO], info), attention);
 }
 
@@ -525,7 +571,7 @@ static int take_first_row(Loop *self, Slot *slot, PyObject *answer, uint64_t beg
 }
 
 static int reset_slot(Loop *self, Slot *slot, uint64_t began, uint32_t *attention) {
-    int is_plain = !self->seed_episodes && (!self->heals || record_generator(self, slot));
+    int is_plain = !self->resets_in_python && (!self->heals || record_generator(self, slot));
     PyObject *answer = is_plain ? PyObject_CallNoArgs(slot->reset)
                                 : PyObject_CallMethodNoArgs(slot->object, self->names[BEGIN_EPISODE]);
     if (!answer) return -1;

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ninelives.native import native_module
 from ninelives.spec.arrays import checked_leaf, split, value_bytes
 from ninelives.spec.data import DataSpec
+from ninelives.spec.text import NO_TEXT, text_row
 from ninelives.transport.control import Control
 from ninelives.worker import rng
 
@@ -41,20 +42,27 @@ class Fingerprint:
         self._records = (control.rng[index, 0], control.rng[index, 1])
 
     def put_digest(
-        self, rows: Mapping[str, npt.NDArray[Any]], objects: Mapping[str, Any], reward: float, flags: int
+        self, rows: Iterable[npt.NDArray[Any]], objects: Mapping[str, Any], reward: float, flags: int
     ) -> None:
-        """Publish the digest of the row that is now in the slab."""
-        self._control.digest[self._index] = self._digest(rows.values(), objects, reward, flags)
+        """Publish the digest of the row that is now in the slab: its arrays, then its texts."""
+        self._control.digest[self._index] = self._digest(rows, objects, reward, flags)
 
     def digest_of(self, obs: Any, reward: float, flags: int, check: str) -> int:
         """The digest that a row would have; the row is not written."""
-        arrays, objects = [], {}
+        arrays: list[npt.NDArray[Any]] = []
+        texts: list[npt.NDArray[Any]] = []
+        objects: dict[str, Any] = {}
         for leaf, value in split(self._data.observation, obs):
-            if leaf.dtype is None:
+            raw = text_row(value) if leaf.is_text else None
+            if leaf.is_text:
+                texts.append(np.frombuffer(NO_TEXT if raw is None else raw, np.uint8))
+            if leaf.dtype is None and raw is None:
                 objects[leaf.name] = value
+            elif leaf.dtype is None:
+                continue
             else:
                 arrays.append(np.asarray(checked_leaf(leaf, value, check), dtype=leaf.dtype))
-        return self._digest(arrays, objects, reward, flags)
+        return self._digest((*arrays, *texts), objects, reward, flags)
 
     def record_rng(self, env: Any) -> None:
         """Record the generator with which the next episode begins; the present episode's record is kept beside it."""

@@ -16,6 +16,7 @@ from ninelives.native import native_module
 from ninelives.spec.arrays import DictNode, Leaf, Node, leaves
 from ninelives.spec.data import DataSpec
 from ninelives.spec.phase import Op, Phase
+from ninelives.spec.text import TEXT_BYTES
 from ninelives.transport.bell import Bell
 from ninelives.transport.control import TO_POLL, Control
 from ninelives.transport.exchange import WORKER_ROUNDS, Answerer
@@ -23,7 +24,7 @@ from ninelives.worker import rng
 from ninelives.worker.progress import ProgressWords
 from ninelives.worker.slot import EnvSlot, SlotSettings
 
-LEAF_ARRAY, LEAF_INT = 1, 2
+LEAF_ARRAY, LEAF_INT, LEAF_TEXT = 1, 2, 3
 
 MAX_LEAVES, MAX_DIMS = 32, 8
 
@@ -80,19 +81,20 @@ def make_loop(
     if native is None:
         answerer = Answerer(control, worker, tuple(groups), bell, parent_bell, rounds)
         return PyLoop(control, progress, groups, answerer)
+    fast, found = _fast_observation(data, arrays, settings.check), list(leaves(data.observation))
     loop: Any = native.Loop(
         control=control,
         worker=worker,
         groups=[
-            (g, [(slot.index, slot, slot.env.step, slot.env.reset, slot.innermost) for slot in slots])
+            (g, [(slot.index, slot, slot.env.step, slot.env.reset, slot.innermost, slot.pack_info) for slot in slots])
             for g, slots in groups.items()
         ],
-        observation=_fast_observation(data, arrays, settings.check),
+        observation=fast,
         actions=_fast_actions(data, arrays),
         check_nan=settings.check != "shape",
-        always_info=bool(data.infos) or any(leaf.dtype is None for leaf in leaves(data.observation)),
+        always_info=bool(data.infos) or any(leaf.dtype is None and not (leaf.is_text and fast) for leaf in found),
         heals=settings.heals,
-        seed_episodes=settings.seed_episodes,
+        resets_in_python=settings.seed_episodes or settings.fresh_env_every_episode,
         pcg64=np.random.PCG64 if rng.fast_copy() is not None else None,
         autoreset=int(settings.autoreset),
         bell_fd=bell.wait_fd,
@@ -106,9 +108,13 @@ def make_loop(
 
 
 def _fast_observation(data: DataSpec, arrays: Mapping[str, npt.NDArray[Any]], check: str) -> list[Any]:
-    """What the native loop needs to write rows itself; empty where a part travels by mail or bounds are checked."""
+    """What the native loop needs to write rows itself; empty where a part travels by mail or bounds are checked.
+
+    Texts come last, as in the digest of a row.
+    """
     paths = list(_paths(data.observation))
     parts = [_fast_leaf(leaf, path, arrays[f"obs:{leaf.name}"]) for leaf, path in paths if leaf.dtype]
+    parts += [_text_leaf(path, arrays[f"text:{leaf.name}"]) for leaf, path in paths if leaf.is_text]
     is_fast = len(parts) == len(paths) <= MAX_LEAVES and check != "bounds"
     return parts if is_fast and all(parts) else []
 
@@ -118,6 +124,10 @@ def _fast_leaf(leaf: Leaf, path: PartPath, array: npt.NDArray[Any]) -> Any:
         return None
     kind = LEAF_INT if leaf.is_scalar_int and array.dtype == np.int64 else LEAF_ARRAY
     return array, array.dtype.num, kind, leaf.shape, path
+
+
+def _text_leaf(path: PartPath, array: npt.NDArray[Any]) -> Any:
+    return array, array.dtype.num, LEAF_TEXT, (TEXT_BYTES,), path
 
 
 def _paths(node: Node, above: PartPath = ()) -> Iterator[tuple[Leaf, PartPath]]:

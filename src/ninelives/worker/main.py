@@ -22,7 +22,7 @@ from ninelives.native import native_module
 from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.context import SlotContext
 from ninelives.spec.data import DataSpec
-from ninelives.spec.equal_spaces import DifferentSpacesError, difference
+from ninelives.spec.equal_spaces import DifferentSpacesError
 from ninelives.spec.handshake import Hello, WorkerPlace, WorkerSpec
 from ninelives.spec.phase import Phase, Stage
 from ninelives.spec.plan import Probe
@@ -36,6 +36,7 @@ from ninelives.worker import probe
 from ninelives.worker.error_report import collected_warnings, error_report
 from ninelives.worker.loop import make_loop
 from ninelives.worker.progress import ProgressWords
+from ninelives.worker.reuse import ReuseCheck
 from ninelives.worker.slot import EnvSlot, SlotSettings
 
 EXIT_FAILED = 3
@@ -129,9 +130,13 @@ class Worker:
             spec.heals,
             spec.snapshot_every,
             spec.restore_timeout_s,
+            spec.fresh_env_every_episode,
         )
+        reuse = ReuseCheck()
         for slot in self._slots.values():
-            slot.attach(self._data, self._arrays, self._settings)
+            # Bounds are checked slot by slot, so where they may differ each slot has its own; the layout is the same.
+            data = self._data if spec.observation_mode.is_same else self._data_of(slot.env)
+            slot.attach(data, self._arrays, self._settings, reuse)
         for slot in self._slots.values():
             if self._control.restore_bytes[slot.index]:
                 slot.restore(fresh=True)
@@ -184,11 +189,11 @@ class Worker:
         self._check_spaces(slot)
 
     def _check_spaces(self, slot: int) -> None:
-        """All environments of this worker must have the spaces of its first; other workers are the parent's affair."""
+        """All environments of this worker must fit the spaces of its first; other workers are the parent's affair."""
         first, env = next(iter(self._slots.values())), self._slots[slot].env
         found = (env.observation_space, env.action_space)
         wanted = (first.env.observation_space, first.env.action_space)
-        text = difference(slot, found, first.index, wanted)
+        text = self._spec.observation_mode.difference(slot, found, first.index, wanted)
         if text is not None:
             raise DifferentSpacesError(text)
 
@@ -209,9 +214,7 @@ class Worker:
     def _say_hello(self, measured: Probe | None) -> None:
         env = next(iter(self._slots.values())).env
         spec = self._spec
-        self._data = DataSpec.of(
-            env.observation_space, env.action_space, spec.infos, Autoreset(spec.autoreset), spec.total_slots
-        )
+        self._data = self._data_of(env)
         if spec.digest and self._data.layout.digest != spec.digest:
             raise self._misfit()
         hello = Hello(
@@ -225,6 +228,17 @@ class Worker:
             tuple(dict.fromkeys(self._warnings)),
         )
         self._report(Stage.HELLO, hello)
+
+    def _data_of(self, env: Any) -> DataSpec:
+        spec = self._spec
+        return DataSpec.of(
+            env.observation_space,
+            env.action_space,
+            spec.infos,
+            Autoreset(spec.autoreset),
+            spec.total_slots,
+            spec.wanted_infos,
+        )
 
     def _misfit(self) -> DifferentSpacesError:
         """This worker's rows do not fit the slab, which has the layout of another worker's spaces."""

@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,7 +140,7 @@ def replay_reporter(slot: int, control: Control, progress: ProgressWords, timeou
     return on_step
 
 
-def repeat_calls(env: Any, order: Restore) -> None:
+def repeat_calls(env: Any, requests: Iterable[CallRequest]) -> None:
     """Repeat only what was called and set: the environment is new and has no episode to bring back."""
-    for _, request in order.calls:
+    for request in requests:
         calls.answer(env, request)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ninelives.native import native_module
-from ninelives.transport.control import RNG_KNOWN
+from ninelives.transport.control import RNG_BYTES, RNG_KNOWN
 
 _FORM = struct.Struct("<16s16sII")
 _KNOWN = 1
@@ -36,6 +36,13 @@ def record(env: Any, place: npt.NDArray[np.uint8]) -> None:
     else:
         place[:RNG_KNOWN] = np.frombuffer(_state_bytes(bits), np.uint8)
     place[RNG_KNOWN] = _KNOWN
+
+
+def state_of(env: Any) -> bytes | None:
+    """The generator's state as a record; None where its kind is unknown."""
+    place = np.zeros(RNG_BYTES, np.uint8)
+    record(env, place)
+    return place.tobytes() if place[RNG_KNOWN] else None
 
 
 def restore(env: Any, record: bytes) -> None:

@@ -8,22 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from ninelives.errors import TransportError
 from ninelives.spec.arrays import BadValueError, Leaf, assemble, checked_leaf, leaves, split
 from ninelives.spec.data import DataSpec
 from ninelives.spec.phase import Attention
+from ninelives.spec.text import NO_TEXT, put_text, text_row
 from ninelives.transport.control import Control
 from ninelives.transport.mailbox import TO_PARENT, TO_WORKER, Mailbox
 from ninelives.transport.plain_pickle import RefusedTypeError
+from ninelives.worker.infos import UNKNOWN, InfoWriter
 
 PART_NAMES = {"info": "info", "final_info": "final_info", "objects": "observation", "final_objects": "final_obs"}
 """The parts of a message as an author of environments knows them."""
 
 
 class SlotRows:
-    """The rows of one slot. ``objects`` are the parts of the newest observation that travel by mailbox."""
+    """The rows of one slot. ``objects`` are the parts of the newest observation that are still to be sent by mail."""
 
     def __init__(
         self,
@@ -36,8 +39,12 @@ class SlotRows:
     ) -> None:
         self._index, self._control, self._mail = index, control, mail
         self._data, self._check = data, check
-        self._infos = {key: (arrays[f"info:{key}"], arrays[f"has:{key}"]) for key in data.infos}
+        self._declared = {key: (arrays[f"info:{key}"], arrays[f"has:{key}"]) for key in data.infos}
+        self.infos = InfoWriter(index, control, mail, arrays["infos"], data.wanted)
         self.observation = self._views(data.observation, arrays, "obs")
+        self.texts = {
+            leaf.name: arrays[f"text:{leaf.name}"][index] for leaf in leaves(data.observation) if leaf.is_text
+        }
         self._final = self._views(data.observation, arrays, "final")
         self._action = self._views(data.action, arrays, "action")
         self._action_by_mail = any(leaf.dtype is None for leaf in leaves(data.action))
@@ -64,15 +71,19 @@ class SlotRows:
 
     def put_obs(self, obs: Any) -> None:
         """Write an observation into the slot's row."""
-        if self.write_native is None or not self.write_native(self._index, obs):
-            self.objects = self._write(self.observation, obs)
+        if self.write_native is not None and self.write_native(self._index, obs):
+            self.objects = {}
+        else:
+            self.objects = self._write(self.observation, obs, self.texts)
 
     def put_final(self, obs: Any) -> dict[str, Any]:
         """Write a terminal observation beside the row; returns the parts that travel by mailbox."""
-        return self._write(self._final, obs)
+        return self._write(self._final, obs, {})
 
-    def _write(self, rows: Mapping[str, npt.NDArray[Any]], obs: Any) -> dict[str, Any]:
-        """Write array leaves into ``rows``; returns the other leaves.
+    def _write(
+        self, rows: Mapping[str, npt.NDArray[Any]], obs: Any, texts: Mapping[str, npt.NDArray[np.uint8]]
+    ) -> dict[str, Any]:
+        """Write array leaves into ``rows`` and texts that fit into ``texts``; returns the other leaves.
 
         Everything is checked before anything is written: bad data leaves the last good row as it was. ``torn`` shows
         the parent whether the worker died in between.
@@ -84,34 +95,49 @@ class SlotRows:
                 objects[leaf.name] = value
             else:
                 arrays[leaf.name] = checked_leaf(leaf, value, self._check)
+        encoded = {name: text_row(objects[name]) for name in texts}
         self._control.torn[self._index] = 1
         for name, array in arrays.items():
             rows[name][...] = array
+        for name, raw in encoded.items():
+            put_text(texts[name], NO_TEXT if raw is None else raw)
+            if raw is not None:
+                del objects[name]
         self._control.torn[self._index] = 0
         return objects
 
     def put_info(
         self, info: Any, final_objects: dict[str, Any] | None = None, final_info: dict[str, Any] | None = None
     ) -> int:
-        """Declared numbers go into the slab, the rest by mailbox if there is any; returns attention bits."""
-        rest = dict(checked_info(info))
-        for key, (values, has) in self._infos.items():
+        """Declared numbers go into the slab, the rest too if it is numbers, else by mailbox; returns attention bits."""
+        rest, attention = self.wanted(info), Attention.MAIL if self._declared else Attention.NONE
+        for key, (values, has) in self._declared.items():
             has[self._index] = key in rest
             if key in rest:
                 values[self._index] = rest.pop(key)
+        # The infos of two episodes in one answer travel together, so that they are merged in their order.
+        bits = self.infos.put(rest) if final_info is None else self.infos.clear()
+        if bits != UNKNOWN:
+            attention, rest = attention | bits, {}
         if not rest and not self.objects and final_info is None:
-            return Attention.MAIL if self._infos else Attention.NONE
+            return attention
         message: dict[str, Any] = {"info": rest, "objects": self.objects}
+        self.objects = {}
         if final_info is not None:
             message |= {"final_info": final_info, "final_objects": final_objects}
         self._control.mail_bytes[self._index] = self._put_plain(message)
-        return Attention.MAIL
+        return attention | Attention.MAIL
 
-    def copied(self, objects: dict[str, Any], info: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def wanted(self, info: Any) -> dict[str, Any]:
+        """The part of an info that somebody reads."""
+        wanted = self._data.wanted
+        return {key: value for key, value in checked_info(info).items() if wanted is None or key in wanted}
+
+    def copied(self, objects: dict[str, Any], info: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Copies of what travels by mail, for an environment that may use it again before it is sent."""
         plain = self._mail.plain
         try:
-            copies: tuple[dict[str, Any], dict[str, Any]] = plain.loads(plain.dumps((objects, dict(info))))
+            copies: tuple[dict[str, Any], dict[str, Any]] = plain.loads(plain.dumps((objects, info)))
         except Exception as error:
             raise self._refusal({"info": info, "objects": objects}, error) from error
         return copies

@@ -11,7 +11,7 @@ import shutil
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ninelives.spec.arrays import BadValueError
 from ninelives.spec.autoreset import Autoreset
-from ninelives.spec.call import CallResult
+from ninelives.spec.call import CallRequest, CallResult
 from ninelives.spec.codec import ActionCodec
 from ninelives.spec.context import SlotContext, enter_slot
 from ninelives.spec.data import DataSpec
@@ -28,12 +28,13 @@ from ninelives.spec.restore import Outcome, Restore
 from ninelives.spec.seeds import episode_seed
 from ninelives.transport.control import HISTOGRAM_BUCKETS, Control
 from ninelives.transport.mailbox import ORDER, TO_PARENT, TO_WORKER, Mailbox
-from ninelives.worker import calls
+from ninelives.worker import calls, rng
 from ninelives.worker.error_report import error_report
 from ninelives.worker.fingerprint import Fingerprint, flags_of
 from ninelives.worker.progress import ProgressWords
 from ninelives.worker.replay import EpisodeReplay, repeat_calls, replay_reporter, restore_episode
-from ninelives.worker.rows import SlotRows, checked_info
+from ninelives.worker.reuse import EpisodePlayer, ReuseCheck, Rows
+from ninelives.worker.rows import SlotRows
 from ninelives.worker.snapshot_schedule import SnapshotSchedule
 from ninelives.worker.support import support_for
 
@@ -48,6 +49,7 @@ class SlotSettings:
     heals: bool = False
     snapshot_every: int = 0
     restore_timeout_s: float = math.inf
+    fresh_env_every_episode: bool = False
 
 
 class EnvSlot:
@@ -60,7 +62,8 @@ class EnvSlot:
         self.env: Any = None
         self._context, self._make = context, make
         self._control, self._mail, self._progress = control, mail, progress
-        self._broken = False
+        self._broken = self._is_used = False
+        self._calls: list[CallRequest] = []
         self._order_done = 0
         self._rebound: Callable[[int, Any, Any, Any], None] | None = None
 
@@ -68,7 +71,7 @@ class EnvSlot:
         """Build the environment in the slot's own scratch directory."""
         began = time.monotonic_ns()
         self._progress.enter(Phase.CONSTRUCT, self.index)
-        enter_slot(self._context)
+        enter_slot(replace(self._context, episodes=int(self._control.begun[self.index])))
         try:
             shutil.rmtree(self._context.scratch, ignore_errors=True)
             self._context.scratch.mkdir(mode=0o700, parents=True)
@@ -76,19 +79,30 @@ class EnvSlot:
             self.innermost = getattr(self.env, "unwrapped", self.env)
         finally:
             enter_slot(None)
-        self._broken = False
+        self._broken = self._is_used = False
         self._schedule: SnapshotSchedule | None = None
         self._control.construct_ns[self.index] += time.monotonic_ns() - began
         if self._rebound is not None:
             self._rebound(self.index, self.env.step, self.env.reset, self.innermost)
 
-    def attach(self, data: DataSpec, arrays: Mapping[str, npt.NDArray[Any]], settings: SlotSettings) -> None:
-        """Take this slot's rows of the data slab."""
-        self._settings = settings
+    def attach(
+        self,
+        data: DataSpec,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        settings: SlotSettings,
+        reuse: ReuseCheck | None = None,
+    ) -> None:
+        """Take this slot's rows of the data slab; ``reuse`` is shared by the slots of a worker."""
+        self._settings, self._reuse = settings, reuse or ReuseCheck()
         self._rows = SlotRows(self.index, self._control, self._mail, data, arrays, settings.check)
         self._codec = ActionCodec.of(data.action)
         self._fingerprint = Fingerprint(self.index, self._control, data) if settings.heals else None
         self._prepare()
+
+    @property
+    def pack_info(self) -> Callable[[Any], int]:
+        """Write an info of numbers; see ``Packer.pack``."""
+        return self._rows.infos.pack
 
     def use_native(self, rebound: Callable[[int, Any, Any, Any], None], write_row: Callable[[int, Any], bool]) -> None:
         """The native loop serves this slot: report every new environment to it, and let it write plain rows."""
@@ -107,7 +121,8 @@ class EnvSlot:
 
     def serve(self, op: int) -> int:
         """Do what the parent requests of this slot; returns attention bits. Never raises an environment's exception."""
-        self._control.mail_bytes[self.index] = self._control.state_bytes[self.index] = 0
+        control, i = self._control, self.index
+        control.mail_bytes[i] = control.state_bytes[i] = control.info_schema[i] = 0
         try:
             if self._control.restore_bytes[self.index] and not self.restore() and op != Op.RESET:
                 return self._not_restored()
@@ -159,16 +174,30 @@ class EnvSlot:
         if seed is None and self._settings.seed_episodes:
             control, i = self._control, self.index
             seed = episode_seed(int(control.base_seed[i]), i, int(control.begun[i]) + 1 - int(control.base_episode[i]))
+        if self._is_used and self._settings.fresh_env_every_episode:
+            self._renew()
+        self._is_used = True
         if seed is None and self._fingerprint is not None:
             self._fingerprint.record_rng(self.innermost)
         # An autoreset without a seed passes no arguments, as Gymnasium's own: some environments take none then.
         has_arguments = seed is not None or options is not None
         return self.env.reset(seed=seed, options=options) if has_arguments else self.env.reset()
 
+    def _renew(self) -> None:
+        """A new environment for a new episode: what was called and set is repeated, the generator goes on."""
+        construct_ns, generator = int(self._control.construct_ns[self.index]), rng.state_of(self.innermost)
+        self._rebuild()
+        repeat_calls(self.env, self._calls)
+        if generator is not None:
+            rng.restore(self.env, generator)
+        self._control.construct_ns[self.index] = construct_ns  # this time is counted as the reset's
+        self._progress.enter(Phase.RESET, self.index)
+
     def put_digest(self, reward: float, flags: int) -> None:
         """Publish the digest of the row that was just written."""
         if self._fingerprint is not None:
-            self._fingerprint.put_digest(self._rows.observation, self._rows.objects, reward, flags)
+            rows = (*self._rows.observation.values(), *self._rows.texts.values())
+            self._fingerprint.put_digest(rows, self._rows.objects, reward, flags)
 
     def save_state(self) -> int:
         """Take the snapshot that is due; returns attention bits."""
@@ -228,9 +257,9 @@ class EnvSlot:
 
         The copy comes before the reset: many simulators return one buffer again and again, and the reset overwrites it.
         """
-        checked_info(info)
+        wanted = self._rows.wanted(info)
         # The rows are copies; what travels by mail is still the environment's own, and its reset may use it again.
-        final_objects, final_info = self._rows.copied(self._rows.put_final(obs), info)
+        final_objects, final_info = self._rows.copied(self._rows.put_final(obs), wanted)
         reset_obs, reset_info = self._reset_env(None, None, int(self._control.begun[self.index]) + 1)
         self.put_obs(reset_obs)
         self.put_digest(0.0, 0)
@@ -243,6 +272,8 @@ class EnvSlot:
             result = CallResult((self._schedule or SnapshotSchedule(self.env, 0)).save(), is_read=True)
         else:
             result = calls.answer(self.env, request)
+            if self._settings.fresh_env_every_episode and not result.is_read:
+                self._calls.append(request)
         self._control.mail_bytes[self.index] = self._mail.put(self.index, TO_PARENT, result)
         return Attention.MAIL
 
@@ -279,18 +310,44 @@ class EnvSlot:
         return bool(control.outcome[i] == Outcome.RESTORED)
 
     def _carry_out(self, order: Restore) -> Outcome:
+        self._calls = [request for _, request in order.calls]
+        if order.episodes and self._used_differs(order.episodes):
+            self._broken = True
+            return Outcome.USED_DIFFERS
         if order.beginning is None:
-            repeat_calls(self.env, order)
+            repeat_calls(self.env, self._calls)
             return Outcome.RESTORED
         if self._codec is None or self._fingerprint is None:
             return Outcome.FAILED
         schedule = self._schedule or SnapshotSchedule(self.env, 0)
-        digest_of = partial(self._fingerprint.digest_of, check=self._settings.check)
         on_step = replay_reporter(self.index, self._control, self._progress, self._settings.restore_timeout_s)
-        replay = EpisodeReplay(self.env, self._codec, schedule.snapshotter, digest_of, on_step)
+        replay = EpisodeReplay(self.env, self._codec, schedule.snapshotter, self._digest_of, on_step)
         outcome = restore_episode(self.index, self._control, replay, order, order.beginning)
-        self._broken = outcome is not Outcome.RESTORED
+        self._broken, self._is_used = outcome is not Outcome.RESTORED, True
         return outcome
+
+    def _digest_of(self, obs: Any, reward: float, flags: int) -> int:
+        assert self._fingerprint is not None
+        return self._fingerprint.digest_of(obs, reward, flags, self._settings.check)
+
+    def _used_differs(self, episodes: tuple[Restore, ...]) -> bool:
+        """Whether used environments differ from new ones. Leaves a new environment."""
+        differs = self._reuse.used_differs(episodes, self._play)
+        if self._is_used:
+            self._rebuild()
+            self._progress.enter(Phase.RESTORE, self.index)
+        return differs
+
+    def _play(self, episode: Restore, variant: int, in_new: bool) -> Rows:
+        if self._is_used and in_new:
+            self._rebuild()
+        self._is_used = True
+        self._progress.enter(Phase.RESTORE, self.index)
+        assert self._codec is not None, "its actions were recorded"
+        assert episode.beginning is not None, "it was played from its reset on"
+        on_step = partial(self._progress.enter, Phase.RESTORE, self.index)
+        player = EpisodePlayer(self.env, self._codec, self._digest_of, on_step)
+        return player.play(episode, episode.beginning, variant)
 
     def _not_restored(self) -> int:
         """The episode could not be restored: nothing is stepped, and the parent cuts it."""
@@ -306,7 +363,7 @@ class EnvSlot:
         control, i = self._control, self.index
         control.mail_bytes[i] = self._mail.put_plain(i, TO_PARENT, error_report(error, self._progress.phase))
         control.status[i] = kind
-        control.ended[i] = 0
+        control.ended[i] = control.info_schema[i] = 0
         return Attention.FAULT
 
     def _rebuild(self) -> None:

@@ -6,6 +6,7 @@
 #define NPY_NO_DEPRECATED_API NPY_1_23_API_VERSION
 #include <Python.h>
 #include <numpy/arrayobject.h>
+#include <numpy/arrayscalars.h>
 #include <stdint.h>
 #include <string.h>
 #include "bytes.h"
@@ -107,6 +108,79 @@ static PyObject *batch(PyObject *module, PyObject *const *args, Py_ssize_t nargs
     return out;
 }
 
+/* ---- infos ----------------------------------------------------------------------------------------------------- */
+
+/* The bytes at ``offset`` of each row, as a fresh array; ``dtype`` None: booleans of NumPy, in an array of objects. */
+static PyObject *column_of(PyArrayObject *places, const int64_t *slots, npy_intp count, Py_ssize_t offset,
+                           PyObject *dtype, PyObject *shape) {
+    npy_intp dims[NPY_MAXDIMS], width = PyArray_DIM(places, 1);
+    int ndim = 1 + (int)PyTuple_GET_SIZE(shape);
+    PyArray_Descr *kind = dtype == Py_None ? PyArray_DescrFromType(NPY_OBJECT) : (PyArray_Descr *)Py_NewRef(dtype);
+    npy_intp bytes = dtype == Py_None ? 1 : PyDataType_ELSIZE(kind);
+    dims[0] = count;
+    for (int i = 1; i < ndim; i++) bytes *= dims[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i - 1));
+    if (PyErr_Occurred() || offset < 0 || offset + bytes > width) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a column outside its place");
+        Py_DECREF(kind);
+        return NULL;
+    }
+    PyObject *out = PyArray_Empty(ndim, dims, kind, 0);    /* takes kind */
+    if (!out) return NULL;
+    char *to = PyArray_BYTES((PyArrayObject *)out);
+    for (npy_intp row = 0; row < count; row++, to += dtype == Py_None ? (npy_intp)sizeof(PyObject *) : bytes) {
+        const char *from = PyArray_BYTES(places) + (slots ? slots[row] : row) * width + offset;
+        if (dtype != Py_None) memcpy(to, from, (size_t)bytes);
+        else Py_XSETREF(*(PyObject **)to, Py_NewRef(*from ? PyArrayScalar_True : PyArrayScalar_False));
+    }
+    return out;
+}
+
+static PyObject *all_true(npy_intp count) {
+    PyObject *mask = PyArray_SimpleNew(1, &count, NPY_BOOL);
+    if (mask) memset(PyArray_DATA((PyArrayObject *)mask), 1, (size_t)count);
+    return mask;
+}
+
+static int add_column(PyObject *infos, PyArrayObject *places, const int64_t *slots, npy_intp count, PyObject *field) {
+    PyObject *key, *mask_key, *dtype, *shape;
+    Py_ssize_t offset;
+    if (!PyArg_ParseTuple(field, "UUnOO!", &key, &mask_key, &offset, &dtype, &PyTuple_Type, &shape)) return -1;
+    if ((dtype != Py_None && !PyArray_DescrCheck(dtype)) || PyTuple_GET_SIZE(shape) >= NPY_MAXDIMS) {
+        PyErr_SetString(PyExc_TypeError, "a field is (key, mask, offset, dtype or None, shape)");
+        return -1;
+    }
+    PyObject *column = column_of(places, slots, count, offset, dtype, shape), *mask = column ? all_true(count) : NULL;
+    int failed = !mask || PyDict_SetItem(infos, key, column) < 0 || PyDict_SetItem(infos, mask_key, mask) < 0;
+    Py_XDECREF(column);
+    Py_XDECREF(mask);
+    return failed ? -1 : 0;
+}
+
+/* columns(places, slots, fields) -> the infos of all rows (``slots`` None) or of these, all in one schema: for each
+ * field its column and a mask of ones. A field is (key, mask's key, offset, dtype or None, shape). */
+static PyObject *columns(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    int fits = nargs == 3 && PyArray_Check(args[0]) && PyTuple_Check(args[2]);
+    PyArrayObject *places = fits ? (PyArrayObject *)args[0] : NULL;
+    if (!places || PyArray_TYPE(places) != NPY_UINT8 || PyArray_NDIM(places) != 2 || !PyArray_IS_C_CONTIGUOUS(places)) {
+        PyErr_SetString(PyExc_TypeError, "columns(places, slots or None, fields)");
+        return NULL;
+    }
+    PyArrayObject *slots = args[1] == Py_None ? NULL : slot_numbers(args[1]);
+    if (args[1] != Py_None && !slots) return NULL;
+    npy_intp there = PyArray_DIM(places, 0), count = slots ? PyArray_SIZE(slots) : there;
+    const int64_t *numbers = slots ? PyArray_DATA(slots) : NULL;
+    PyObject *infos = PyDict_New();
+    for (npy_intp row = 0; infos && slots && row < count; row++)
+        if (numbers[row] < 0 || numbers[row] >= there) {
+            PyErr_Format(PyExc_IndexError, "slot %lld of %lld", (long long)numbers[row], (long long)there);
+            Py_CLEAR(infos);
+        }
+    for (Py_ssize_t i = 0; infos && i < PyTuple_GET_SIZE(args[2]); i++)
+        if (add_column(infos, places, numbers, count, PyTuple_GET_ITEM(args[2], i)) < 0) Py_CLEAR(infos);
+    Py_XDECREF(slots);
+    return infos;
+}
+
 /* slots_of(groups, rows) -> the slots of a list of groups; ``rows`` holds those of each group, all of one size. */
 static PyObject *slots_of(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     int fits = nargs == 2 && PyList_Check(args[0]) && PyArray_Check(args[1]);
@@ -167,6 +241,7 @@ static PyObject *ended(PyObject *module, PyObject *const *args, Py_ssize_t nargs
 
 static PyMethodDef functions[] = {
     {"batch", (PyCFunction)(void *)batch, METH_FASTCALL, "Fresh copies of rows, as a batch."},
+    {"columns", (PyCFunction)(void *)columns, METH_FASTCALL, "The infos of rows in one schema."},
     {"slots_of", (PyCFunction)(void *)slots_of, METH_FASTCALL, "The slots of some groups."},
     {"ended", (PyCFunction)(void *)ended, METH_FASTCALL, "Which slots ended, with what is known of their episodes."},
     {NULL, NULL, 0, NULL}};

@@ -15,6 +15,8 @@ import numpy.typing as npt
 from ninelives.errors import Fault
 from ninelives.native import native_module
 from ninelives.pool.batch import NO_EPISODES, Batch, Episodes
+from ninelives.pool.data.infos import InfoReader
+from ninelives.pool.data.texts import TextReader
 from ninelives.spec.arrays import DictNode, Leaf, Node, assemble, leaves
 from ninelives.spec.data import DataSpec
 from ninelives.spec.infos import add_info
@@ -26,6 +28,7 @@ from ninelives.transport.mailbox import TO_PARENT, Mailbox
 Mask = npt.NDArray[np.bool_]
 Messages = Mapping[int, Mapping[str, Any]]
 ALL_ROWS = slice(None)
+WITH_INFOS = Attention.MAIL | Attention.INFO
 
 
 class Gatherer:
@@ -47,13 +50,17 @@ class Gatherer:
         leaf = data.observation
         self._plain = arrays[f"obs:{leaf.name}"] if isinstance(leaf, Leaf) and leaf.dtype else None
         self._kept_objects: dict[int, Mapping[str, Any]] = {}
+        self.reader = InfoReader(arrays, control, mail)
         # Common batches natively: the observation's arrays, the other three and the mask of ones copied in one call.
         found = list(leaves(data.observation))
         parts = tuple(arrays[f"obs:{leaf.name}"] for leaf in found if leaf.dtype)
         keys = _keys_of(data.observation)
-        self._is_nested = self._plain is None and keys is None
-        self._keys = None if self._plain is not None else keys or tuple(leaf.name for leaf in found)
-        self._native: Any = native_module("ninelives.pool.data._batch") if copy and len(parts) == len(found) else None
+        self._texts = {leaf.name: TextReader(arrays[f"text:{leaf.name}"]) for leaf in found if leaf.is_text}
+        self._is_nested = self._plain is None and (keys is None or bool(self._texts))
+        names = tuple(leaf.name for leaf in found if leaf.dtype)
+        self._keys = None if self._plain is not None else names if self._is_nested else keys
+        has_place = len(parts) + len(self._texts) == len(found)
+        self._native: Any = native_module("ninelives.pool.data._batch") if copy and has_place else None
         self._common = (*parts, control.reward, control.terminated, control.truncated, self._all_valid)
         self._records = (control.episode_return, control.episode_length, control.episode_time_s)
 
@@ -68,7 +75,7 @@ class Gatherer:
         reward, terminated, truncated = control.reward, control.terminated, control.truncated
         if self._copy:
             reward, terminated, truncated = reward.copy(), terminated.copy(), truncated.copy()
-        infos = self._infos(slots, messages, {}, valid) if attention & Attention.MAIL else {}
+        infos = self._infos(slots, messages, {}) if attention & WITH_INFOS else {}
         episodes = self._episodes(slots, terminated | truncated) if attention & Attention.ENDED else NO_EPISODES
         return Batch(obs, reward, terminated, truncated, valid, slots, infos, episodes)
 
@@ -80,7 +87,7 @@ class Gatherer:
         messages = self._messages(slots, None) if attention & Attention.MAIL else {}
         obs = self._observe(slots, slots, messages)
         reward, terminated, truncated = control.reward[slots], control.terminated[slots], control.truncated[slots]
-        infos = self._infos(slots, messages, {}, valid) if attention & Attention.MAIL else {}
+        infos = self._infos(slots, messages, {}) if attention & WITH_INFOS else {}
         episodes = self._episodes(slots, terminated | truncated) if attention & Attention.ENDED else NO_EPISODES
         return Batch(obs, reward, terminated, truncated, valid, slots, infos, episodes)
 
@@ -88,9 +95,13 @@ class Gatherer:
         batch: Batch = self._native.batch(Batch, slots, some, self._common, self._keys, NO_EPISODES)
         if attention & Attention.ENDED:
             batch.episodes = Episodes(*self._native.ended(slots, batch.terminated, batch.truncated, *self._records))
+        if attention & Attention.INFO:
+            batch.infos = self._infos(slots, {}, {})
         if self._is_nested:
             parts = batch.obs
-            batch.obs = assemble(self._data.observation, lambda leaf: parts[leaf.name])
+            batch.obs = assemble(
+                self._data.observation, lambda leaf: parts[leaf.name] if leaf.dtype else self._objects(leaf, slots)
+            )
         return batch
 
     def careful_batch(
@@ -107,7 +118,7 @@ class Gatherer:
         reward, terminated, truncated = control.reward[slots], control.terminated[slots], control.truncated[slots]
         reward[masked], terminated[masked] = 0.0, False
         truncated[masked] = [slot in faults for slot in slots[masked].tolist()]
-        infos = self._infos(slots, messages, faults, ~silent) if faults or attention & Attention.MAIL else {}
+        infos = self._infos(slots, messages, faults, silent) if faults or attention & WITH_INFOS else {}
         ended = valid & (terminated | truncated)
         episodes = self._episodes(slots, ended) if attention & Attention.ENDED else NO_EPISODES
         return Batch(obs, reward, terminated, truncated, valid, slots, infos, episodes)
@@ -124,15 +135,21 @@ class Gatherer:
         for leaf in leaves(self._data.observation):
             if leaf.dtype is not None:
                 self._arrays[f"obs:{leaf.name}"][slot] = 0
+        for texts in self._texts.values():
+            texts.put(slot, "")
         self._control.torn[slot] = 0
 
     def objects_of(self, slot: int) -> Mapping[str, Any]:
         """The parts of a slot's newest observation that are not arrays."""
-        return self._kept_objects.get(slot, {})
+        texts = {name: reader.read([slot])[0] for name, reader in self._texts.items()}
+        written = {name: text for name, text in texts.items() if text is not None}
+        return {**self._kept_objects.get(slot, {}), **written}
 
     def keep_objects(self, slot: int, objects: Mapping[str, Any]) -> None:
         """A slot was put into a state with these objects."""
         self._kept_objects[slot] = objects
+        for name, texts in self._texts.items():
+            texts.put(slot, objects.get(name))
 
     def _messages(self, slots: Slots, silent: Mask | None) -> Messages:
         """Messages by row. Silent rows have none: what is there is an older one, or a fault's."""
@@ -154,30 +171,60 @@ class Gatherer:
 
         def batch_of(leaf: Leaf) -> Any:
             if leaf.dtype is None:
-                return tuple(self._kept_objects.get(slot, {}).get(leaf.name) for slot in slots.tolist())
+                return self._objects(leaf, slots)
             rows = self._arrays[f"obs:{leaf.name}"]
             return rows.copy() if copy else rows[index]
 
         return assemble(self._data.observation, batch_of)
 
-    def _infos(self, slots: Slots, messages: Messages, faults: Mapping[int, Fault], spoke: Mask) -> dict[str, Any]:
+    def _objects(self, leaf: Leaf, slots: Slots) -> tuple[Any, ...]:
+        """One object of each slot: a text in the slab, or what came by mail."""
+        texts = self._texts[leaf.name].read(slots) if leaf.is_text else (None,) * len(slots)
+        if leaf.is_text and None not in texts:
+            return texts
+        kept = (self._kept_objects.get(slot, {}).get(leaf.name) for slot in slots.tolist())
+        return tuple(old if text is None else text for text, old in zip(texts, kept, strict=True))
+
+    def _infos(
+        self, slots: Slots, messages: Messages, faults: Mapping[int, Fault], silent: Mask | None = None
+    ) -> dict[str, Any]:
+        by_mail = any(message["info"] or "final_info" in message for message in messages.values())
+        some = None if slots is self.all_slots else slots
+        words = self.reader.words(some, silent)
+        infos = None if by_mail else self.reader.columns(words, some)
+        if infos is None:
+            infos = self._merged(slots, messages, words)
+        if self._data.infos:
+            self._add_declared(infos, slots, silent)
+        if faults:
+            for row, slot in enumerate(slots.tolist()):
+                if slot in faults:
+                    add_info(infos, {"fault": faults[slot]}, row, len(slots))
+        return infos
+
+    def _merged(self, slots: Slots, messages: Messages, words: list[int]) -> dict[str, Any]:
+        """Infos row by row: some came by mail, or slots disagree about a key."""
         infos: dict[str, Any] = {}
         size = len(slots)
-        for row, message in messages.items():
+        for row, (slot, word) in enumerate(zip(slots.tolist(), words, strict=True)):
+            message = messages.get(row, {})
             if "final_info" in message:
-                final = {"final_obs": self._final(int(slots[row]), message), "final_info": message["final_info"]}
+                final = {"final_obs": self._final(slot, message), "final_info": message["final_info"]}
                 add_info(infos, final, row, size)
-            add_info(infos, message["info"], row, size)
+            info = self.reader.info(slot, word) if word else message.get("info")
+            if info:
+                add_info(infos, info, row, size)
+        return infos
+
+    def _add_declared(self, infos: dict[str, Any], slots: Slots, silent: Mask | None) -> None:
         for key in self._data.infos:
-            has = self._arrays[f"has:{key}"][slots] & spoke
+            has = self._arrays[f"has:{key}"][slots]
+            if silent is not None:
+                has &= ~silent
             if has.any():
                 values = self._arrays[f"info:{key}"][slots]
                 values[~has] = 0
                 infos[key], infos[f"_{key}"] = values, has
-        for row, slot in enumerate(slots.tolist()):
-            if slot in faults:
-                add_info(infos, {"fault": faults[slot]}, row, size)
-        return infos
 
     def _final(self, slot: int, message: Mapping[str, Any]) -> Any:
         """The true last observation of an episode that was reset in the same step."""

@@ -21,7 +21,7 @@ from ninelives.spec.phase import Attention, Op
 from ninelives.spec.plan import Slots
 from ninelives.transport.mailbox import STATE
 
-ORDINARY = Attention.MAIL | Attention.ENDED
+ORDINARY = Attention.MAIL | Attention.ENDED | Attention.INFO
 """What the fast path can deal with."""
 
 
@@ -39,7 +39,7 @@ class Receiver:
         self._plan, self._caller, self._clock = runtime.plan, runtime.caller, runtime.clock
         self._control, self._mail = runtime.control, runtime.mail
         self._coordinator, self._requests, self._gatherer, self._journal = coordinator, requests, gatherer, journal
-        self._status = coordinator.status
+        self._status, self._used = coordinator.status, coordinator.healing.used
         self._all_groups = len(self._plan.group_slots)
         self._batch_groups = self._all_groups
         if not self._plan.is_synchronous:
@@ -76,12 +76,16 @@ class Receiver:
     def full_batch(self, attention: int) -> Batch | None:
         """Every group has answered: their batch, or None if some slot was asked again."""
         slots = self._gatherer.all_slots
+        if attention & Attention.INFO:
+            attention |= self.check_infos(None)
         if attention & ~ORDINARY:
             attention = self._look_closer(slots, list(range(self._all_groups)), attention)
             if attention < 0:
                 return None
         if attention & ~ORDINARY or self._status.troubled:
             return self.hand_out(slots, attention)
+        if attention & Attention.ENDED and self._used.collects:
+            self._keep_episodes(slots)
         return self._gatherer.full_batch(attention)
 
     def _partial_batch(self, groups: list[int], attention: int) -> Batch | None:
@@ -91,13 +95,24 @@ class Receiver:
         slots = self._gatherer.slots_of(groups, self._plan)
         self.last_slots, self.last_groups = slots, groups
         self._turns.note(slots)
+        if attention & Attention.INFO:
+            attention |= self.check_infos(slots)
         if attention & ~ORDINARY:
             attention = self._look_closer(slots, groups, attention)
             if attention < 0:
                 return None
         if attention & ~ORDINARY or self._status.troubled or self._asked_again:
             return self.hand_out(slots, attention)
+        if attention & Attention.ENDED and self._used.collects:
+            self._keep_episodes(slots)
         return self._gatherer.partial_batch(slots, attention)
+
+    def check_infos(self, slots: Slots | None) -> int:
+        """Learn new schemas of infos (None: of all slots). What cannot be read becomes a fault; returns its bit."""
+        unreadable = self._gatherer.reader.find_unreadable(slots)
+        for slot in unreadable:
+            self._gatherer.reader.report(slot)
+        return Attention.FAULT if unreadable else Attention.NONE
 
     def _await(self, need: int) -> None:
         caller, coordinator = self._caller, self._coordinator
@@ -172,6 +187,9 @@ class Receiver:
         self._coordinator.raise_newest()
         self._coordinator.notices.give()
         return self._gatherer.careful_batch(slots, attention, masked, silent, faults)
+
+    def _keep_episodes(self, slots: Slots) -> None:
+        self._used.keep(slots[self._control.terminated[slots] | self._control.truncated[slots]])
 
     def _keep_snapshots(self, slots: Slots) -> None:
         for slot in slots[self._control.state_bytes[slots] > 0].tolist():

@@ -79,6 +79,14 @@ class Requests:
             self._coordinator.attend()
         self._coordinator.attend()
 
+    def drain(self) -> None:
+        """Wait for answers under way and forget them. A slot that failed is healed and asked again, or cut."""
+        while self._caller.inflight_count:
+            self.await_answers()
+            self._caller.collect(len(self._plan.group_slots), 0)
+            self.step_again(self._coordinator.sort_out(np.arange(self._plan.num_envs)))
+        self._coordinator.forget_faults()
+
     def restore(self) -> None:
         """Back to plain steps, if nothing is under way; otherwise that happens when the answers are handed out."""
         if not self._caller.inflight_count:

@@ -1,7 +1,8 @@
 """A whole pool's place in its run: to write to a file, and to continue from exactly in another process.
 
 Holds for every slot its state, the seed its episodes are derived from and how many it has begun. A slot that cannot be
-brought back (it was broken just then) begins a new episode, masked as after any fault. Writes no file.
+brought back (it was broken just then, or the pool does not heal) begins a new episode, masked as after any fault, and
+the user is told. Writes no file.
 """
 
 from __future__ import annotations
@@ -28,12 +29,15 @@ ATTEMPTS = 10
 """Workers may die also while they save and load; a machine on which they die ten times in a row has another problem."""
 
 
+BROKEN = "its worker was being replaced"
+
+
 @dataclass(frozen=True)
 class SlotRecord:
     """One slot's place in the run.
 
     Attributes:
-        state: where its episode was; None if that was lost.
+        state: where its episode was; None if that is not known.
         seeds: what its episodes' seeds are derived from.
         begun: episodes begun so far.
         reward: of the newest row; so are the next three.
@@ -41,6 +45,7 @@ class SlotRecord:
         truncated: the episode had been cut.
         ended: the next step begins a new episode.
         episode_s: how long the episode had taken so far.
+        lost: why there is no state.
     """
 
     state: SlotState | None
@@ -51,6 +56,7 @@ class SlotRecord:
     truncated: bool
     ended: bool
     episode_s: float
+    lost: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,39 +74,49 @@ class Checkpointer:
     def __init__(self, runtime: Runtime, coordinator: Coordinator, states: States, journal: Journal) -> None:
         self._control, self._clock = runtime.control, runtime.clock
         self._status, self._healing = coordinator.status, coordinator.healing
-        self._states, self._journal = states, journal
+        self._states, self._journal, self._notices = states, journal, coordinator.notices
 
     def records(self) -> tuple[SlotRecord, ...]:
         """The places of all slots; nothing may be under way."""
-        states = _with_retries(self._saved)
-        return tuple(self._record(slot, state) for slot, state in enumerate(states))
+        states, refused = _with_retries(self._saved)
+        slots = range(len(self._status.life))
+        return tuple(self._record(slot, states.get(slot), refused.get(slot, BROKEN)) for slot in slots)
 
     def resume(self, records: tuple[SlotRecord, ...]) -> None:
-        """Put every slot of a pool that has not begun yet into its place."""
+        """Put every slot of a pool that has not begun yet into its place, or let it begin a new episode."""
         for slot, record in enumerate(records):
             self._journal.take_seeds(slot, record.seeds)
             self._control.begun[slot] = record.begun
+        lost = {
+            slot: f"no state was saved ({record.lost})" for slot, record in enumerate(records) if record.state is None
+        }
         known = {slot: record.state for slot, record in enumerate(records) if record.state is not None}
-        slots = np.array(sorted(known), np.int64)
-        self._states.check(list(known.values()), slots)
-        numbers = [records[slot].begun for slot in known]
-        lost = _with_retries(lambda: self._states.put(list(known.values()), slots, numbers))
+        if self._journal.recorder is None:
+            lost |= {slot: f"no state can be loaded ({self._journal.cannot(slot)})" for slot in known}
+        else:
+            lost |= self._put(known, [records[slot].begun for slot in known])
         for slot, record in enumerate(records):
             self._take_flags(slot, record)
-        self._begin_anew([slot for slot in range(len(records)) if slot not in known or slot in lost])
+        self._begin_anew(lost)
 
-    def _begin_anew(self, slots: list[int]) -> None:
-        for slot in slots:
+    def _put(self, known: dict[int, SlotState], numbers: list[int]) -> dict[int, str]:
+        """Put slots into their states; returns those that did not arrive, and why."""
+        slots = np.array(sorted(known), np.int64)
+        self._states.check(list(known.values()), slots)
+        return _with_retries(lambda: self._states.put(list(known.values()), slots, numbers))
+
+    def _begin_anew(self, lost: dict[int, str]) -> None:
+        for slot in lost:
             self._healing.renew(slot)
             self._control.status[slot], self._control.ended[slot] = Status.OK, False
-        self._status.renew(slots, valid=False)
+        self._status.renew(lost, valid=False)
+        self._notices.begin_anew(lost)
 
-    def _saved(self) -> list[SlotState | None]:
+    def _saved(self) -> tuple[dict[int, SlotState], dict[int, str]]:
         live: Slots = np.flatnonzero(self._status.life == SlotLife.LIVE)
-        saved = dict(zip(live.tolist(), self._states.save(live), strict=True))
-        return [saved.get(slot) for slot in range(len(self._status.life))]
+        return self._states.save_some(live)
 
-    def _record(self, slot: int, state: SlotState | None) -> SlotRecord:
+    def _record(self, slot: int, state: SlotState | None, lost: str) -> SlotRecord:
         control = self._control
         return SlotRecord(
             state=state,
@@ -111,6 +127,7 @@ class Checkpointer:
             truncated=bool(control.truncated[slot]),
             ended=bool(control.ended[slot]),
             episode_s=(self._clock.now_ns() - int(control.episode_began_ns[slot])) / NS,
+            lost="" if state is not None else lost,
         )
 
     def _take_flags(self, slot: int, record: SlotRecord) -> None:

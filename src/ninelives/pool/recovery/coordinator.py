@@ -6,8 +6,7 @@ they belong to the parent: its worker is dead and reaped, or has answered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +25,6 @@ from ninelives.spec.autoreset import Autoreset
 from ninelives.spec.phase import Op, Status
 from ninelives.supervise.machine import NS
 from ninelives.transport.control import FROM_ASLEEP
-from ninelives.transport.mailbox import TO_PARENT
 
 TICK_NS = 50_000_000
 """How often a busy pool looks after its workers; an idle wait looks as often."""
@@ -171,11 +169,13 @@ class Coordinator:
     def _went_down(self, change: WorkerChange, now: int) -> None:
         """Heal or settle the dead worker's groups: their words and rows belong to the parent now."""
         for g in self._plan.groups_of(change.worker):
+            broken = self._void_answers(g)
             back = self._heal_group(g, change.fault)
             lost = [slot for slot in self._plan.group_slots[g] if slot not in back]
             if change.fault is not None:
-                for slot in lost:
+                for slot in (slot for slot in lost if slot not in broken):
                     self._broke(self.healing.fault_of(slot) or change.fault, [slot], now)
+            self._cut_undone(lost)
             if not self._caller.is_open(g):
                 if lost:
                     self.status.worker_died((), (), lost)
@@ -189,12 +189,37 @@ class Coordinator:
         if self._retiring is not None and self._retiring[0] == change.worker:
             self._retiring = None
 
+    def _void_answers(self, group: int) -> set[int]:
+        """Deal with the failures that a dead worker reported; returns the slots that lost their episodes by them.
+
+        Words of an answer that was never given are void. After one that was given, a slot that can be healed goes back
+        to before the step it failed in, and is asked again when the group is handed out.
+        """
+        slots = np.array(self._plan.group_slots[group])
+        if self._caller.is_open(group):
+            self._control.status[slots] = Status.OK
+            return set()
+        if not self._caller.is_inflight(group):
+            return set()
+        failed = slots[(self._control.status[slots] != Status.OK) & (self._control.op[slots] == Op.STEP)]
+        again = self.sort_out(failed)
+        self._control.status[again] = Status.UNDONE
+        return set(failed.tolist()).difference(again)
+
+    def _cut_undone(self, lost: list[int]) -> None:
+        """Of slots that do not come back, those whose last answer was a failure: it is no true row."""
+        for slot in lost:
+            if self._control.status[slot] == Status.UNDONE:
+                self._control.status[slot] = Status.OK
+                self.status.cut(slot, asked=True)
+
     def _heal_group(self, group: int, fault: Fault | None) -> set[int]:
         """Those slots of a dead worker's group that will be brought back."""
         is_open = self._caller.is_open(group)
         back = set()
         for slot in self._plan.group_slots[group]:
-            op = int(self._control.op[slot]) if is_open else Op.NONE
+            is_undone = is_open or self._control.status[slot] == Status.UNDONE
+            op = int(self._control.op[slot]) if is_undone else Op.NONE
             is_live = self.status.life[slot] == SlotLife.LIVE and slot not in self.quarantined
             # A slot that was not asked has answered before: nothing of it is under way.
             if is_live and op != Op.RESET and self.healing.try_to_heal(slot, op != Op.NONE, fault):
@@ -232,7 +257,7 @@ class Coordinator:
             self.sent_ns[g] = now  # its deadline counts from when it can serve
         for slot in self.healing.note_outcomes(self._plan.slots_of(worker)):
             is_asked = self._caller.is_open(int(self._plan.group_of[slot])) and self._control.op[slot] != Op.NONE
-            if is_asked or self._control.status[slot] == Status.NOT_RESTORED:
+            if is_asked or self._control.status[slot] in (Status.NOT_RESTORED, Status.UNDONE):
                 continue  # the worker's answer says so, or has said so, and is dealt with when it is handed out
             self._not_restored(slot, is_asked=False, now=now)
 
@@ -240,6 +265,8 @@ class Coordinator:
         """A replay did not reach its end; whether another one is tried."""
         if self.healing.try_again(slot, is_asked):
             return True
+        if self.healing.used.differs:
+            self.notices.used_differs()
         fault = self.healing.fault_of(slot)
         if fault is None:
             fault = postmortem.not_moved(self.scene_of(slot), self.healing.tried(slot))
@@ -276,6 +303,9 @@ class Coordinator:
             return False
         if self._control.op[slot] == Op.NONE:
             return False
+        if self._control.status[slot] == Status.UNDONE:
+            self._control.status[slot] = Status.OK
+            return True
         if self._control.status[slot] == Status.NOT_RESTORED:
             self._control.status[slot] = Status.OK
             return self._not_restored(slot, is_asked=True, now=now)
@@ -291,7 +321,7 @@ class Coordinator:
 
     def _read_failure(self, slot: int, now: int) -> Fault:
         """The fault that the worker reported for an environment; charged to its budget."""
-        report = self._report_of(slot)
+        report = postmortem.slot_report(self._mail, slot, int(self._control.mail_bytes[slot]))
         kind = "bad_data" if self._control.status[slot] == Status.BAD_DATA else "raised"
         fault = postmortem.raised(kind, self.scene_of(slot), report)
         self._control.mail_bytes[slot] = 0
@@ -308,16 +338,6 @@ class Coordinator:
             self.status.slot_broke(slot)
         self._quarantine_spent()
         return fault
-
-    def _report_of(self, slot: int) -> Mapping[str, Any]:
-        """The error report of a slot; what a wild write has left in its place fails in any way."""
-        nbytes = int(self._control.mail_bytes[slot])
-        try:
-            report: Mapping[str, Any] = self._mail.get_plain(slot, TO_PARENT, nbytes)
-        except Exception as error:
-            summary = f"an error report of {nbytes} bytes that cannot be read ({type(error).__name__})"
-            return {"summary": summary, "phase": "step", "traceback": ""}
-        return report
 
     def _quarantine_spent(self) -> None:
         for slot in self.quarantined:

@@ -20,6 +20,8 @@ from ninelives.clock import Clock
 from ninelives.errors import Fault
 from ninelives.events import Event, HealFailed, ReplayProgress, SlotHealed
 from ninelives.pool.recovery.journal import Journal
+from ninelives.pool.recovery.used_episodes import UsedEpisodes
+from ninelives.spec.options import PoolOptions
 from ninelives.spec.restore import Outcome, Restore
 from ninelives.supervise.machine import NS
 from ninelives.transport.control import Control
@@ -42,6 +44,13 @@ OUTSIDE_SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
 
 EPISODE_PHASES = ("step", "reset", "restore")
 """Phases in which an episode is played, so that it can be to blame."""
+
+USED_DIFFERS = (
+    "an episode of a used environment goes another way in a new one, so reset() leaves something of earlier episodes; "
+    "use fresh_env_every_episode=True"
+)
+
+REASONS = {Outcome.DIFFERS: "diverged", Outcome.USED_DIFFERS: "reset"}
 
 
 class NextTry(Enum):
@@ -91,7 +100,7 @@ class SlotFaults:
 
         What raises at one and the same step may be in the snapshot; what differs, or takes too long, does so again.
         """
-        if outcome is Outcome.LATE:
+        if outcome in (Outcome.LATE, Outcome.USED_DIFFERS):
             return NextTry.NOTHING
         if outcome is Outcome.FAILED:
             again_there, self.replay_broke_at = self.replay_broke_at == step, step
@@ -118,23 +127,25 @@ class Healing:
         heals: whether slots are brought back at all.
         orders: those under way, by slot.
         diverged: whether a replay has gone another way than the first time.
+        used: episodes that show whether a new environment is as good as a used one.
     """
 
     def __init__(
         self,
-        heals: bool,
+        options: PoolOptions,
         journal: Journal,
         control: Control,
         mail: Mailbox,
         clock: Clock,
         emit: Callable[[Event], None],
     ) -> None:
-        self.heals = heals
+        self.heals = options.on_fault == "heal"
         self._journal, self._control, self._mail, self._clock, self._emit = journal, control, mail, clock, emit
         self._faults: dict[int, SlotFaults] = {}
         self.orders: dict[int, Restore] = {}
         self._healing: set[int] = set()
         self.diverged = False
+        self.used = UsedEpisodes(journal, len(control.begun), self.heals and not options.fresh_env_every_episode)
 
     def try_to_heal(self, slot: int, is_open: bool, fault: Fault | None) -> bool:
         """The slot's environment is gone. Whether it will be brought back; the order is written then."""
@@ -170,6 +181,8 @@ class Healing:
         self._healing.discard(slot)
         self._faults.pop(slot, None)
         self._control.restore_bytes[slot] = 0
+        self.used.order_env(slot, int(self._control.begun[slot]) + 1)
+        self.used.have_new_env(slot)
         if self._journal.has_calls(slot):
             self._write(slot, self._journal.plain_order(slot))
 
@@ -200,7 +213,9 @@ class Healing:
             return self._ordered(slot, is_open, faults)
         self._control.restore_bytes[slot] = 0
         self.diverged |= outcome is Outcome.DIFFERS
-        self._fail(slot, "diverged" if outcome is Outcome.DIFFERS else "failed", step, _why(outcome, order, step))
+        if outcome is Outcome.USED_DIFFERS:
+            self.used.differ()
+        self._fail(slot, REASONS.get(outcome, "failed"), step, _why(outcome, order, step))
         return False
 
     def _ordered(self, slot: int, is_open: bool, faults: SlotFaults) -> bool:
@@ -211,7 +226,13 @@ class Healing:
                 slot, "diverged", faults.place[1], "no snapshot led to the same rows, and the journal is shorter"
             )
             return False
-        self._write(slot, order)
+        if self.used.differs and self.used.is_used(slot, order):
+            self._control.restore_bytes[slot] = 0
+            self._fail(slot, "reset", faults.place[1], USED_DIFFERS)
+            return False
+        # A replay that broke may have been broken by these episodes: it is repeated without them.
+        episodes = () if faults.in_replay or faults.skip_snapshots else self.used.to_play(slot, order)
+        self._write(slot, dataclasses.replace(order, episodes=episodes))
         self._healing.add(slot)
         return True
 
@@ -235,7 +256,8 @@ class Healing:
 
     def can_move(self, slots: Iterable[int]) -> bool:
         """Whether these slots' workers may be replaced at any moment."""
-        return self.heals and not self.diverged and not any(self._journal.cannot(slot) for slot in slots)
+        is_exact = self.heals and not self.diverged and not self.used.differs
+        return is_exact and not any(self._journal.cannot(slot) for slot in slots)
 
     def is_healing(self, slot: int) -> bool:
         """Whether the slot is on its way back."""
@@ -257,9 +279,12 @@ class Healing:
         control.restore_number[slot] += 1
         control.restore_bytes[slot] = self._mail.put(slot, ORDER, order)
         self.orders[slot] = order
+        self.used.order_env(slot, int(control.begun[slot]) + (order.beginning is None))
 
     def _healed(self, slot: int, order: Restore) -> None:
         del self.orders[slot]
+        self.used.agree(order.episodes)
+        self.used.have_new_env(slot)
         self._control.restore_bytes[slot] = 0
         faults = self._faults.get(slot)
         if faults is not None and slot in self._healing:
@@ -286,6 +311,8 @@ def _explain(faults: SlotFaults, step: int) -> str:
 
 
 def _why(outcome: Outcome, order: Restore, step: int) -> str:
+    if outcome is Outcome.USED_DIFFERS:
+        return USED_DIFFERS
     if outcome is Outcome.DIFFERS:
         return f"the replay of {order.steps} steps differs at step {step}"
     if outcome is Outcome.LATE:

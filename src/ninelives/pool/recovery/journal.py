@@ -252,6 +252,22 @@ class Journal:
             calls=self._calls(slot, int(records.episode[slot])),
         )
 
+    def played(self, slot: int, longest: int) -> Restore | None:
+        """The slot's recorded episode, which has ended, up to the row before its last one, or ``longest`` steps of it.
+
+        None if it did not begin with a reset, or is not kept from there on.
+        """
+        records, beginning = self._records, self._first(slot)
+        steps = min(int(records.count[slot]) - 1, longest)
+        if steps < 1 or self.cannot(slot) or beginning.state is not None:
+            return None
+        width = len(records.actions[slot, 0])
+        actions, digests = self._entries(slot, 0, steps + 1)
+        if len(digests) != DIGEST_BYTES * (steps + 1):
+            return None
+        calls = tuple(made for made in self._calls(slot, int(records.episode[slot])) if made[0] <= steps)
+        return Restore(beginning, actions[: steps * width], steps, digests, calls)
+
     def plain_order(self, slot: int) -> Restore:
         """For a slot whose episode is over or cut: build the environment anew and repeat calls made into it."""
         return Restore(None, calls=self._calls(slot, -1))

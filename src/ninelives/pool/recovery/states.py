@@ -91,8 +91,22 @@ class States:
 
     def save(self, slots: Slots) -> list[SlotState]:
         """The states of these slots: snapshots where environments offer them, else how to get there again."""
+        states, refused = self.save_some(slots)
+        for slot, why in refused.items():
+            raise UsageError(f"the state of slot {slot} cannot be saved: {why}")
+        return [states[slot] for slot in slots.tolist()]
+
+    def save_some(self, slots: Slots) -> tuple[dict[int, SlotState], dict[int, str]]:
+        """The states of those slots that can be saved, and why the others cannot."""
         snapshots = self._requests.call(slots, [CallRequest("save")] * len(slots))
-        return [self._make(slot, snapshot) for slot, snapshot in zip(slots.tolist(), snapshots, strict=True)]
+        states, refused = {}, {}
+        for slot, snapshot in zip(slots.tolist(), snapshots, strict=True):
+            recipe = self._recipe(slot, snapshot)
+            if isinstance(recipe, str):
+                refused[slot] = recipe
+            else:
+                states[slot] = self._make(slot, recipe)
+        return states, refused
 
     def load(self, states: Sequence[SlotState], slots: Slots) -> None:
         """Put slots into states, one each, as new episodes; their rows become those of the states."""
@@ -118,21 +132,21 @@ class States:
                 lost[slot] = raised.get(slot, "their replays gave other rows")
         return lost
 
-    def _make(self, slot: int, snapshot: bytes | None) -> SlotState:
+    def _recipe(self, slot: int, snapshot: bytes | None) -> Restore | str:
+        """How to get to where the slot is; or why that is not known."""
+        control = self._control
+        if snapshot is not None:
+            length, total = int(control.running_length[slot]), float(control.running_return[slot])
+            here = Beginning(state=snapshot, length=length, total=total, over=bool(control.ended[slot]))
+            return Restore(here, digests=np.uint32(control.digest[slot]).tobytes())
+        why = self._journal.cannot(slot)
+        if why:
+            return f"it offers no snapshots, and {why}"
+        return self._journal.order(slot, is_open=False) or "the beginning of its episode is not kept"
+
+    def _make(self, slot: int, recipe: Restore) -> SlotState:
         control = self._control
         length, total = int(control.running_length[slot]), float(control.running_return[slot])
-        if snapshot is not None:
-            last = np.uint32(control.digest[slot]).tobytes()
-            here = Beginning(state=snapshot, length=length, total=total, over=bool(control.ended[slot]))
-            recipe = Restore(here, digests=last)
-        else:
-            why = self._journal.cannot(slot)
-            if why:
-                raise UsageError(f"the state of slot {slot} cannot be saved: it offers no snapshots, and {why}")
-            found = self._journal.order(slot, is_open=False)
-            if found is None:
-                raise UsageError(f"the state of slot {slot} cannot be saved: the beginning of its episode is not kept")
-            recipe = found
         names = [leaf.name for leaf in leaves(self._data.observation) if leaf.dtype is not None]
         row = {name: self._arrays[f"obs:{name}"][slot].copy() for name in names}
         objects, digest = self._gatherer.objects_of(slot), int(control.digest[slot])

@@ -21,7 +21,7 @@ from ninelives.spec.phase import Phase, Stage
 from ninelives.supervise.exits import Ending
 from ninelives.supervise.machine import NS
 from ninelives.transport.control import FROM_MESSAGE
-from ninelives.transport.mailbox import TO_PARENT
+from ninelives.transport.mailbox import TO_PARENT, Mailbox
 
 Describe = Callable[[int], tuple[int | None, Any]]
 """Seed of the present episode and last action of a slot."""
@@ -171,7 +171,10 @@ def never_started(scene: Scene, report: Mapping[str, Any] | None, cause: Fault, 
 
 def other_spaces(scene: Scene, text: str, tried: str = "1 start") -> Fault:
     """An environment cannot share a batch with the others."""
-    advice = "build all environments of a pool with equal spaces: same shapes, dtypes and bounds"
+    advice = (
+        "build all environments of a pool with equal spaces: same shapes, dtypes and bounds; where only bounds of "
+        "observations differ, observation_mode='different' allows it"
+    )
     scene = dataclasses.replace(scene, phase=Phase.CONSTRUCT)
     fault = _fault("spaces", text, scene, advice=advice, tried=tried, refusal=text)
     return dataclasses.replace(fault, stderr_tail="", log_path=fault.log_path if scene.log_stays else None)
@@ -187,6 +190,16 @@ def raised(kind: str, scene: Scene, report: Mapping[str, Any]) -> Fault:
     )
     summary = f"{verb} {report['summary']} in {report['phase']}"
     return _fault(kind, summary, _in_phase(scene, report), None, advice=advice, **_said(report))
+
+
+def slot_report(mail: Mailbox, slot: int, nbytes: int) -> Mapping[str, Any]:
+    """The error report of a slot whose worker lives; what a wild write has left in its place fails in any way."""
+    try:
+        report: Mapping[str, Any] = mail.get_plain(slot, TO_PARENT, nbytes)
+    except Exception as error:
+        summary = f"an error report of {nbytes} bytes that cannot be read ({type(error).__name__})"
+        return {"summary": summary, "phase": "step", "traceback": ""}
+    return report
 
 
 def lost_with_keeper(scene: Scene) -> Fault:

@@ -181,6 +181,9 @@ class PoolConfig:
     spares: int = 0
     """Spare workers, built in advance to replace dead ones."""
 
+    fresh_env_every_episode: bool = False
+    """Build a new environment for every episode, for those whose reset leaves something of the episode before."""
+
     snapshot_every: int | None = 20
     """Least number of steps between two snapshots of an environment that supports them."""
 
