@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from missing import skip_missing
+from ninelives.errors import EmulatorError
+from ninelives.sims.emulators import mgba
 from ninelives.sims.libretro.cores import found_cores
 
 WANTED = {
@@ -38,3 +40,11 @@ def core_named(name: str) -> TestedCore:
         if core.name == wanted and (core.source == "stable-retro") == from_stable_retro:
             return TestedCore(name, core.path, system)
     return skip_missing(f"{name} is not installed; run .ci/cores and pip install 'ninelives[cores]'")
+
+
+def require_bindings() -> None:
+    """Skip the test where the mgba bindings or their library are not installed."""
+    try:
+        mgba.library()
+    except EmulatorError as error:
+        skip_missing(error)

@@ -37,7 +37,14 @@ def with_code(core, place, code):
     for offset, size in segments(data):
         data[offset : offset + size] = (code * size)[:size]
     place.write_bytes(data)
+    copy_libraries(core, place.parent)
     return place
+
+
+def copy_libraries(core, directory):
+    """What an unpacked core needs lies beside it."""
+    for file in core.path.parent.glob("libinih.so*"):
+        shutil.copy(file, directory)
 
 
 # ---- finding -----------------------------------------------------------------------------------------------------
@@ -149,6 +156,7 @@ def test_a_core_whose_library_is_missing_names_it(new_mgba, tmp_path):
     data = new_mgba.path.read_bytes()
     core = tmp_path / "lonely_libretro.so"
     core.write_bytes(data.replace(b"libm.so.6\0", b"libx.so.6\0", 1))
+    copy_libraries(new_mgba, tmp_path)
     with pytest.raises(EmulatorError, match=r"lonely_libretro\.so cannot be loaded: libx\.so\.6: cannot open"):
         library.load(core, tmp_path)
 

@@ -8,13 +8,11 @@ import time
 
 import pytest
 from gazing import play, sight
-from installed import core_named
+from installed import core_named, require_bindings
 from own_python import run_program
 from tiny_roms import gb_rom, gba_rom
 
-from missing import skip_missing
 from ninelives.errors import EmulatorError
-from ninelives.sims.emulators import mgba
 from ninelives.sims.emulators.backends import open_emulator
 from ninelives.sims.emulators.mgba import MgbaEmulator
 
@@ -23,10 +21,7 @@ CLOCK = 0x02000014
 
 @pytest.fixture(scope="module", autouse=True)
 def _bindings():
-    try:
-        mgba.library()
-    except EmulatorError as error:
-        skip_missing(error)
+    require_bindings()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import tracemalloc
 import zlib
 
 import pytest
-from installed import core_named
+from installed import core_named, require_bindings
 from raw_envelopes import container, picture, rzip
 from tiny_games import make, memory_of, rom_file
 from tiny_roms import GBA_X
@@ -165,6 +165,8 @@ def test_a_raw_state_becomes_a_state_file_with_its_cartridge(state, rom, new_mgb
 @pytest.mark.parametrize("core", ["mgba-old", "bindings:mgba"])
 def test_a_raw_state_of_a_game_that_saves_is_converted_on_every_gba_core(state, core):
     """A core learns only as the game goes on how large its cartridge is."""
+    if core == "bindings:mgba":
+        require_bindings()
     game, name = str(DATA / "errand.gba"), str(core_named(core).path) if core == "mgba-old" else core
     assert state("save", game, "--core", name, "--boot", "noop:60", "start:4", "noop:60", "--out", "a.rook")[0] == 0
     assert state("convert", "a.rook", "--out", "raw.state")[0] == 0

@@ -12,7 +12,7 @@ from ninelives.spec.call import CallRequest
 from ninelives.spec.codec import ActionCodec
 from ninelives.spec.restore import Beginning, Restore
 from ninelives.testing import CountingEnv
-from ninelives.worker.reuse import EpisodePlayer, ReuseCheck, differs_in
+from ninelives.worker.reuse import BROKEN, EpisodePlayer, ReuseCheck, differs_in
 
 ROWS = (10, 11, 12)
 
@@ -46,6 +46,17 @@ class Player:
 )
 def test_only_what_new_environments_agree_on_tells_a_used_one_apart(rows, differs):
     assert differs_in(episode(), Player(rows)) is differs
+
+
+def test_a_fault_that_comes_once_is_no_difference():
+    faults = iter([(10, BROKEN)])
+    assert not differs_in(episode(), Player(lambda new, used, variant: next(faults, ROWS) if used else ROWS))
+
+
+def test_faults_at_different_steps_are_no_difference_and_at_the_same_step_they_are():
+    faults = iter([(10, BROKEN), (10, 11, BROKEN)])
+    assert not differs_in(episode(), Player(lambda new, used, variant: next(faults, ROWS) if used else ROWS))
+    assert differs_in(episode(), Player(lambda new, used, variant: (10, BROKEN) if used else ROWS))
 
 
 def test_an_environment_that_was_called_into_is_played_once():
@@ -90,4 +101,4 @@ def test_a_variant_plays_the_same_actions_in_episodes_with_other_seeds():
 def test_an_environment_that_raises_ends_the_rows_with_a_mark():
     env = CountingEnv()
     player = EpisodePlayer(env, ActionCodec.of(tree_of(env.action_space)), lambda *row: 1 // 0, lambda: None)
-    assert player.play(episode(), Beginning(seed=1), variant=1) == (-1,)
+    assert player.play(episode(), Beginning(seed=1), variant=1) == (BROKEN,)

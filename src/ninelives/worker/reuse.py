@@ -32,6 +32,9 @@ Processor time is what counts, so that as much is played on a busy machine; the 
 Rows = tuple[int, ...]
 """Digests, row by row."""
 
+BROKEN = -1
+"""Ends the rows of an environment that raised; no digest is negative."""
+
 Play = Callable[[Restore, int, bool], Rows]
 """Play a variant of an episode, in a new environment or (False) in the one that has just played."""
 
@@ -58,6 +61,7 @@ def differs_in(episode: Restore, play: Play, is_late: Callable[[], bool] = lambd
     """Whether a used environment differs from a new one in a variant of this episode.
 
     A second new environment must agree with the first: otherwise there is chance, which says nothing about the reset.
+    A difference between a new and a used one must show twice, because a fault that comes once is no part of the reset.
     An environment that was called into is not played again: the calls would change it once more.
     """
     for variant in range(1 if episode.calls else VARIANTS):
@@ -65,11 +69,20 @@ def differs_in(episode: Restore, play: Play, is_late: Callable[[], bool] = lambd
             break
         new = play(episode, variant, True)
         is_as_before = variant > 0 or new == tuple(memoryview(episode.digests).cast("I"))
-        if is_as_before and (episode.calls or play(episode, variant, False) == new):
+        used = new if episode.calls or not is_as_before else play(episode, variant, False)
+        if is_as_before and used == new:
             continue
-        if play(episode, variant, True) == new:
+        if play(episode, variant, True) != new:
+            continue
+        if not is_as_before or _differs_again(new, used, play(episode, variant, False)):
             return True
     return False
+
+
+def _differs_again(new: Rows, used: Rows, used_again: Rows) -> bool:
+    """Whether the second pair differs as the first did; what raises at another step each time is a fault of its own."""
+    has_raised = BROKEN in (used[-1], used_again[-1])
+    return used_again == used if has_raised else used_again != new
 
 
 @dataclass
@@ -98,7 +111,7 @@ class EpisodePlayer:
             pass
         except Exception:
             traceback.print_exc()
-            rows.append(-1)
+            rows.append(BROKEN)
         return tuple(rows)
 
     def _vary(self, episode: Restore, beginning: Beginning, variant: int) -> Iterator[int]:

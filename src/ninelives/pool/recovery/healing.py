@@ -230,8 +230,9 @@ class Healing:
             self._control.restore_bytes[slot] = 0
             self._fail(slot, "reset", faults.place[1], USED_DIFFERS)
             return False
-        # A replay that broke may have been broken by these episodes: it is repeated without them.
-        episodes = () if faults.in_replay or faults.skip_snapshots else self.used.to_play(slot, order)
+        # Replays that break again and again may be broken by these episodes: the last one is tried without them.
+        is_last = faults.in_replay >= REPLAY_LIMIT - 1
+        episodes = () if is_last or faults.skip_snapshots else self.used.to_play(slot, order)
         self._write(slot, dataclasses.replace(order, episodes=episodes))
         self._healing.add(slot)
         return True
